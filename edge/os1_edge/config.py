@@ -1,0 +1,128 @@
+"""All settings in one typed model, read from one TOML file; every field has a default that works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from os1_edge.tomlfile import BadFile, plain_problem, read_toml
+
+Threads = Annotated[int, Field(ge=1, le=64)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Hear(_Section):
+    """Voice activity, end of turn, speech recognition."""
+
+    asr_model: str = "whisper-tiny.en"
+    language: str = "en"
+    threads: Threads = 2
+    start_above: Share = 0.5
+    """Speech probability at which a turn may start."""
+    stop_below: Share = 0.35
+    """Speech probability under which a turn's audio counts as silence."""
+    silence_s: Annotated[float, Field(ge=0.1, le=5)] = 0.5
+    """Silence that ends a turn."""
+
+
+class See(_Section):
+    """The scene camera."""
+
+    every_s: Annotated[float, Field(ge=0.1, le=3600)] = 10.0
+    """Seconds between frames (paper 3.3.2)."""
+    threads: Threads = 2
+
+
+class Speak(_Section):
+    """The voice."""
+
+    voice: str = "piper-joe"
+    speed: Annotated[float, Field(ge=0.5, le=2)] = 1.0
+
+
+class Remember(_Section):
+    """Memory and recall."""
+
+    limit: Annotated[int, Field(ge=0, le=20)] = 3
+    """Memories given to a reply."""
+    min_similarity: Share = 0.3
+    event_threshold: Share = 0.75
+    """Cosine similarity above which contexts are one event (paper 3.2.3)."""
+
+
+class Converse(_Section):
+    """The reply."""
+
+    model: str = "qwen2.5-0.5b"
+    threads: Threads = 2
+    context_tokens: Annotated[int, Field(ge=1024, le=32_768)] = 4096
+    max_tokens: Annotated[int, Field(ge=8, le=512)] = 60
+    """Tokens of a reply."""
+    history: Annotated[int, Field(ge=0, le=40)] = 6
+    """Exchanges of the running conversation that the prompt holds."""
+    session_gap_s: Annotated[float, Field(ge=1)] = 1200.0
+    """Idle time after which a new conversation starts."""
+
+
+class Offload(_Section):
+    """The offload server."""
+
+    server: str | None = None
+    """``host:port``; nothing leaves the device without it."""
+
+
+class Config(_Section):
+    """Everything that can be set."""
+
+    hear: Hear = Hear()
+    see: See = See()
+    speak: Speak = Speak()
+    remember: Remember = Remember()
+    converse: Converse = Converse()
+    offload: Offload = Offload()
+
+
+def default_config_file() -> Path:
+    """Where the wearer's settings lie."""
+    return platformdirs.user_config_path("os1") / "config.toml"
+
+
+def load_config(path: Path | None = None) -> Config:
+    """Reads ``path``; without one, the wearer's file where there is one, else the defaults.
+
+    Raises:
+        BadFile: the file named does not exist, or a setting in it is not right.
+    """
+    if path is None and not default_config_file().exists():
+        return Config()
+    return read_toml(path or default_config_file(), Config)[0]
+
+
+def overridden(config: Config, changes: Mapping[str, Any], source: Path) -> Config:
+    """``config`` with the settings in ``changes`` (nested like the file).
+
+    Raises:
+        BadFile: a change is not right; names ``source``.
+    """
+    try:
+        return Config.model_validate(_merged(config.model_dump(), changes))
+    except ValidationError as e:
+        first = e.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise BadFile(source, f"config.{name}: {plain_problem(first['type'], first['msg'])}") from None
+
+
+def _merged(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(base)
+    for key, value in changes.items():
+        old = out.get(key)
+        out[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return out

@@ -1,0 +1,121 @@
+"""A recorded session as a microphone and a camera: every sample and frame at its session second."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import datetime
+from functools import partial
+from heapq import merge
+from pathlib import Path
+
+import numpy as np
+
+from os1_edge.clock import Clock
+from os1_edge.device.session import Session, sound_seconds
+from os1_edge.device.sound import blocks
+from os1_edge.events import RATE, AudioFrame, Image, Samples, SceneFrame
+from os1_edge.framing import frames
+from os1_edge.tomlfile import BadFile
+
+log = logging.getLogger(__name__)
+
+TAIL_S = 3.0
+"""Silence after the last recording: long enough for the last turn to end."""
+
+ImageLoader = Callable[[Path], Image]
+_Source = tuple[float, str, Callable[[], Image]]
+"""(session second, name, how to get the picture)."""
+
+VideoReader = Callable[[Path, float], Iterator[tuple[float, Image]]]
+
+
+def session_seconds(session: Session) -> float:
+    """Length of the session: the end of the last sound or frame, and a tail of silence."""
+    file = session.file
+    ends = [r.at_s + sound_seconds(session.path(r.file), file.audio.rate) for r in file.microphone]
+    return max([*ends, *(f.at_s for f in (*file.frame, *file.video))]) + TAIL_S
+
+
+def microphone_blocks(session: Session) -> Iterator[Samples]:
+    """The session's whole sound from second 0, silence where there is no recording; blocks of any length."""
+    position = 0
+    for recording in sorted(session.file.microphone, key=lambda r: r.at_s):
+        start = round(recording.at_s * RATE)
+        yield from _silence(start - position)
+        position = max(position, start)
+        for block in blocks(session.path(recording.file)):
+            position += len(block)
+            yield block
+    yield from _silence(round(session_seconds(session) * RATE) - position)
+
+
+async def microphone(session: Session, clock: Clock) -> AsyncIterator[AudioFrame]:
+    """Gives each frame when its last sample has been heard."""
+    for frame in frames(microphone_blocks(session)):
+        await clock.sleep_until((frame.start + len(frame.samples)) / RATE)
+        yield frame
+
+
+async def camera(
+    session: Session, clock: Clock, load: ImageLoader, read_video: VideoReader
+) -> AsyncIterator[SceneFrame]:
+    """Gives each scene frame at its second; one that cannot be read is told of and skipped."""
+    for at_s, source, get in _scene_sources(session, load, read_video):
+        await clock.sleep_until(at_s)
+        try:
+            image = get()
+        except Exception as e:
+            log.warning("skipped a scene frame: %s", e)
+            continue
+        yield SceneFrame(at_s, source, image)
+
+
+def _scene_sources(session: Session, load: ImageLoader, read_video: VideoReader) -> Iterator[_Source]:
+    """Frames and video frames in the order of time: (second, name, how to get it)."""
+    stills: list[_Source] = [
+        (frame.at_s, frame.file, partial(load, session.path(frame.file))) for frame in session.file.frame
+    ]
+    films: Iterator[_Source] = (
+        (video.at_s + at_s, video.file, partial(_same, image))
+        for video in session.file.video
+        for at_s, image in read_video(session.path(video.file), video.every_s)
+    )
+    yield from merge(sorted(stills, key=_when), films, key=_when)
+
+
+def _when(source: _Source) -> float:
+    return source[0]
+
+
+def _same(image: Image) -> Image:
+    return image
+
+
+def seed_memory(session: Session) -> list[tuple[datetime, str]]:
+    """What the wearer said before the session: (time, words).
+
+    Raises:
+        BadFile: a line is not right; names file and line.
+    """
+    if session.file.memory is None:
+        return []
+    path = session.path(session.file.memory.seed)
+    out = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            out.append((datetime.fromisoformat(row["time"]).replace(tzinfo=None), str(row["text"])))
+        except (ValueError, KeyError, TypeError) as e:
+            raise BadFile(path, f'not {{"time": …, "text": …}}: {e!r}', number) from None
+    return out
+
+
+def _silence(samples: int) -> Iterator[Samples]:
+    while samples > 0:
+        size = min(samples, RATE)
+        yield np.zeros(size, np.float32)
+        samples -= size

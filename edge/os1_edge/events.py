@@ -1,0 +1,94 @@
+"""The typed events that flow between stages. Frozen; times are session seconds unless named otherwise.
+
+Every artefact of a turn carries ``(turn_id, revision)``: when the wearer speaks on, the revision moves, and
+whatever bears an old one is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+RATE = 16_000
+"""Samples a second of all audio inside the runtime."""
+
+CHUNK = 512
+"""Samples of one audio frame: 32 ms, what Silero takes."""
+
+Samples = NDArray[np.float32]
+"""Mono audio, float32 in -1..1."""
+
+Image = NDArray[np.uint8]
+"""A picture, uint8 of shape (height, width, 3), BGR."""
+
+
+@dataclass(frozen=True, slots=True)
+class AudioFrame:
+    """32 ms of microphone."""
+
+    start: int
+    """Index of the first sample since the session began."""
+    samples: Samples = field(repr=False)
+    """Shape (CHUNK,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SceneFrame:
+    """One picture of the scene camera."""
+
+    at_s: float
+    source: str
+    """File or device that it came from."""
+    image: Image = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechStarted:
+    """The wearer began to speak."""
+
+    turn_id: str
+    at: int
+    """Sample index of the first speech sample, as far as the detector can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The wearer has finished speaking."""
+
+    turn_id: str
+    revision: int
+    start: int
+    """Sample index of the first speech sample."""
+    end: int
+    """Sample index one after the last speech sample, by the detector."""
+    decided: int
+    """Sample index at which the end was decided."""
+    reason: str
+    audio: Samples = field(repr=False)
+    """The speech with pre-roll and a short tail."""
+    audio_start: int
+    """Sample index of the audio's first sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What was heard in a turn."""
+
+    turn_id: str
+    revision: int
+    text: str
+    seconds: float
+    """Wall time that recognition took."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealtimeContext:
+    """C = {scene, utterance, location, activity} (paper 3.2.2)."""
+
+    at_s: float
+    scene: str
+    utterance: str
+    location: str
+    activity: str

@@ -1,0 +1,74 @@
+"""The loaded models of one wearer: what app runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import os1_models
+from os1_edge.config import Config
+from os1_edge.hear.asr import Whisper
+from os1_edge.hear.vad import SileroVad
+from os1_edge.offload.local import LocalLlama
+from os1_edge.remember.embed import Embedder
+from os1_edge.remember.memory import Memory
+from os1_edge.remember.recall import RecallRules
+from os1_edge.remember.store import Store
+from os1_edge.see.objects import ObjectDetector
+from os1_edge.see.scene import SceneDescriber
+from os1_edge.speak.tts import Piper
+
+
+@dataclass(frozen=True, slots=True)
+class Faculties:
+    """Everything that has weights or a file behind it."""
+
+    vad: SileroVad
+    asr: Whisper
+    eyes: SceneDescriber
+    memory: Memory
+    llm: LocalLlama
+    voice: Piper
+
+    def close(self) -> None:
+        """Frees the models and closes the memory."""
+        self.memory.close()
+        self.llm.close()
+
+
+def model_names(config: Config) -> tuple[str, ...]:
+    """The models that ``config`` needs."""
+    return (
+        "silero-vad",
+        config.hear.asr_model,
+        "objects-ssd",
+        "minilm-l6",
+        config.converse.model,
+        config.speak.voice,
+    )
+
+
+def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
+    """Loads all models and opens the memory. Blocking, a second or two.
+
+    Raises:
+        os1_models.ModelMissing: a model has not been pulled.
+        BadMemory: the memory file cannot be opened.
+    """
+    paths = {name: os1_models.path(name) for name in model_names(config)}
+    store = Store(memory_file, key)
+    remember = config.remember
+    embedder = Embedder(paths["minilm-l6"], os1_models.path("minilm-l6", "tokenizer.json"))
+    detector = ObjectDetector(
+        paths["objects-ssd"], os1_models.path("objects-ssd", "labels.txt"), config.see.threads
+    )
+    return Faculties(
+        vad=SileroVad(paths["silero-vad"]),
+        asr=Whisper(paths[config.hear.asr_model], config.hear.language, config.hear.threads),
+        eyes=SceneDescriber(detector),
+        memory=Memory(
+            store, embedder, RecallRules(remember.limit, remember.min_similarity), remember.event_threshold
+        ),
+        llm=LocalLlama(paths[config.converse.model], config.converse.threads, config.converse.context_tokens),
+        voice=Piper(paths[config.speak.voice], config.speak.speed),
+    )

@@ -1,0 +1,174 @@
+"""Watches a replay and makes its report."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+
+import cv2
+
+import os1_models
+from os1_edge import __version__
+from os1_edge.app import TurnTrace
+from os1_edge.config import Config
+from os1_edge.device.replay import session_seconds
+from os1_edge.device.session import Session, Utterance
+from os1_edge.events import RATE, SceneFrame, TurnEnded
+from os1_edge.faculties import model_names
+from os1_edge.remember.memory import Memory
+from os1_edge.replay import measure, report
+from os1_edge.see.scene import SceneDescription
+
+Told = Callable[[str], None]
+"""Takes one line of progress."""
+
+THUMBNAIL_WIDTH = 160
+
+
+class Recorder:
+    """The app's observer in a replay."""
+
+    def __init__(self, session: Session, *, realtime: bool, tell: Told) -> None:
+        self._session, self._realtime, self._tell = session, realtime, tell
+        self._calendar = session.calendar
+        self._turns: list[report.Turn] = []
+        self._frames: list[report.Frame] = []
+
+    def frame_described(self, frame: SceneFrame, description: SceneDescription) -> None:
+        """See ``Observer``."""
+        self._frames.append(
+            report.Frame(
+                at_s=frame.at_s,
+                time=self._calendar.at(frame.at_s),
+                file=frame.source,
+                scene=description.sentence or description.reason,
+                usable=description.usable,
+                thumbnail=_thumbnail(frame) if self._session.file.thumbnails else None,
+            )
+        )
+
+    def turn_answered(self, trace: TurnTrace) -> None:
+        """See ``Observer``."""
+        turn = self._turn(trace)
+        self._turns.append(turn)
+        waited = turn.latency.voice_to_voice_s
+        self._tell(f"{turn.time:%H:%M:%S}  wearer  {turn.heard}")
+        self._tell(f"          os-1    {turn.reply}" + (f"  ({waited:.2f} s)" if waited is not None else ""))
+
+    async def make(self, config: Config, memory: Memory, wall_s: float) -> report.Report:
+        """Everything that happened."""
+        pairs = [measure.word_errors(t.reference, t.heard) for t in self._turns if t.reference]
+        reference_words = sum(n for _, n in pairs)
+        rss_mb, cpu_s = measure.spent()
+        return report.Report(
+            os1_version=__version__,
+            session=report.SessionInfo(
+                title=self._session.file.title,
+                start=self._session.file.start,
+                seconds=round(session_seconds(self._session), 2),
+                mode="realtime" if self._realtime else "fast",
+            ),
+            machine=measure.machine(),
+            models={name: _model_file(name) for name in model_names(config)},
+            turns=self._turns,
+            frames=self._frames,
+            contexts=[
+                report.Context(
+                    at_s=round(c.at_s, 3),
+                    time=time,
+                    scene=c.scene,
+                    utterance=c.utterance,
+                    location=c.location,
+                    activity=c.activity,
+                )
+                for c, time in memory.store.contexts()
+            ],
+            events=[
+                report.Event(
+                    start=e.start,
+                    end=e.end,
+                    location=e.location,
+                    activity=e.activity,
+                    summary=e.summary,
+                    contexts=e.contexts,
+                )
+                for e in await memory.events()
+            ],
+            profile=[
+                report.ProfileLine(
+                    kind=p.kind,
+                    text=p.text,
+                    confidence=p.confidence,
+                    learned=p.learned,
+                    source_turn=p.source_turn,
+                )
+                for p in await memory.profile()
+            ],
+            resources=report.Resources(
+                rss_max_mb=round(rss_mb, 1), cpu_s=round(cpu_s, 2), wall_s=round(wall_s, 2)
+            ),
+            word_error_rate=round(sum(e for e, _ in pairs) / reference_words, 4) if reference_words else None,
+        )
+
+    def _turn(self, trace: TurnTrace) -> report.Turn:
+        ended = trace.ended
+        start_s, end_s = ended.start / RATE, ended.end / RATE
+        references = measure.reference_of(start_s, end_s, self._session.file.utterance)
+        spoke = trace.spoke_at_s is not None
+        return report.Turn(
+            turn_id=ended.turn_id,
+            revision=ended.revision,
+            time=self._calendar.at(start_s),
+            start_s=round(start_s, 3),
+            end_s=round(end_s, 3),
+            heard=trace.heard,
+            reference=" ".join(u.text for u in references) or None,
+            reply=trace.reply,
+            route=trace.route,
+            route_reason=trace.route_reason,
+            scene=trace.scene or None,
+            recalled=[report.Recalled(kind=h.kind, text=h.text, score=h.score) for h in trace.hits],
+            reply_file=f"replies/{trace.spoken_file}" if trace.spoken_file else None,
+            reply_s=round(trace.spoken_s, 3) if spoke else None,
+            reply_start_s=_rounded(trace.spoke_at_s) if self._realtime else None,
+            latency=self._latency(trace, last_speech_s(ended, references)),
+        )
+
+    def _latency(self, trace: TurnTrace, speech_end_s: float) -> report.Latency:
+        spoke_at = trace.spoke_at_s if self._realtime else None
+        return report.Latency(
+            endpoint_s=_rounded(trace.ended.decided / RATE - speech_end_s),
+            asr_s=_rounded(trace.asr_s),
+            recall_s=_rounded(trace.recall_s),
+            first_token_s=_rounded(trace.first_token_s),
+            first_audio_s=_rounded(trace.first_audio_s),
+            voice_to_voice_s=_rounded(spoke_at - speech_end_s) if spoke_at is not None else None,
+        )
+
+
+def last_speech_s(ended: TurnEnded, references: list[Utterance]) -> float:
+    """Session second of the turn's last speech sample, by the reference or else by the input's loudness:
+    never by the detector whose delay is being measured."""
+    if references:
+        return references[-1].end_s
+    return (ended.audio_start + measure.last_speech_sample(ended.audio)) / RATE
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 4)
+
+
+def _thumbnail(frame: SceneFrame) -> str:
+    height, width = frame.image.shape[:2]
+    size = (THUMBNAIL_WIDTH, max(1, height * THUMBNAIL_WIDTH // width))
+    small = cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA)
+    jpeg = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, 75])[1]
+    return "data:image/jpeg;base64," + base64.b64encode(jpeg.tobytes()).decode("ascii")
+
+
+def _model_file(name: str) -> report.ModelFile:
+    path = os1_models.path(name)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return report.ModelFile(file=path.name, sha256=digest)
