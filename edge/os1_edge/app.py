@@ -19,8 +19,7 @@ from typing import Literal, Protocol
 
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
-from os1_edge.converse.prompt import Notes
-from os1_edge.converse.reply import Replier
+from os1_edge.converse.reply import Asked, Replier
 from os1_edge.device.speaker import Speaker
 from os1_edge.events import RATE, AudioFrame, RealtimeContext, SceneFrame, TurnEnded
 from os1_edge.faculties import Faculties
@@ -190,11 +189,9 @@ class Os1:
         trace.scene, trace.location = view.sentence, guess.location
         now = self._calendar.at(ended.end / RATE)
         began = perf_counter()
-        asked = await self._replier.prepare(
-            trace.heard, Notes(now, guess.location, view.sentence), [o.label for o in view.objects]
-        )
+        asked = await self._replier.prepare(trace.heard, now, view.sentence)
         trace.recall_s, trace.hits = perf_counter() - began, list(asked.hits)
-        await self._reply(trace, asked.message)
+        await self._reply(trace, asked)
         await self._faculties.memory.keep_turn(
             ended.turn_id, ended.revision, now, trace.heard, trace.reply, guess.location
         )
@@ -211,7 +208,7 @@ class Os1:
                     break
         return NOTHING_SEEN
 
-    async def _reply(self, trace: TurnTrace, message: str) -> None:
+    async def _reply(self, trace: TurnTrace, asked: Asked) -> None:
         """Streams the reply to the speaker, clause by clause."""
         decision = decide(self._config.offload.server)
         trace.route, trace.route_reason = decision.route, decision.reason
@@ -221,7 +218,7 @@ class Os1:
             splitter = ClauseSplitter()
             began = perf_counter()
             try:
-                async for text in self._replier.stream(trace.heard, message):
+                async for text in self._replier.stream(asked):
                     if trace.first_token_s is None:
                         trace.first_token_s = perf_counter() - began
                     trace.reply += text

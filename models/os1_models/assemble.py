@@ -37,19 +37,6 @@ def _opened(artefact: Path, member: str | None) -> Iterator[IO[bytes]]:
             yield found
 
 
-def check_archive(artefact: Path) -> None:
-    """Read a zip through against its checksums; raises `FetchFailed`. For artefacts with no known hash."""
-    if not zipfile.is_zipfile(artefact):
-        return
-    try:
-        with zipfile.ZipFile(artefact) as archive:
-            bad = archive.testzip()
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise FetchFailed(f"broken archive: {error}") from error
-    if bad is not None:
-        raise FetchFailed(f"broken archive: {bad} does not match its checksum")
-
-
 def _copy_part(part: Part, artefacts: Artefacts, out: IO[bytes], report: Callable[[int], None]) -> None:
     with _opened(artefacts[part.origin], part.member) as stream:
         skip = part.offset

@@ -54,7 +54,10 @@ class Bars:
     def finish(self, model: str, ok: bool) -> None:
         task = self._tasks.pop(model, None)
         if task is not None:
+            total = next(one.total for one in self._progress.tasks if one.id == task)
             self._progress.update(task, stage="done" if ok else "failed")
+            if ok:
+                self._progress.update(task, total=total or 1, completed=total or 1)
             self._progress.stop_task(task)
 
 

@@ -1,13 +1,15 @@
 """What quantising Whisper costs: word error rate, speed, memory and size, on labelled speech.
 
     python -m os1_models.measure_whisper DATA_DIR CT2_DIR [--out result.json] [--clips N] [--rounds N]
+        [--variants f16 q8_0 q5_1 q5_0] [--threads N]
 
 `DATA_DIR` holds `audio/manifest.jsonl` (one clip a line: kind, path, seconds, transcript) and its 16 kHz
 mono 16-bit WAV files; `CT2_DIR` a CTranslate2 Whisper (`model.bin`, `tokenizer.json`). Each variant runs in
 a process of its own, so that its peak memory is its own; the variants take turns clip by clip, so that other
 load on the machine falls on all of them alike. Words are counted after Whisper's English normaliser.
 
-Needs pywhispercpp and whisper-normalizer. Progress goes to stderr, a table to stdout.
+Needs pywhispercpp and whisper-normalizer. Progress goes to stderr, a table to stdout, and the JSON is written
+anew after every clip, so that a run that is stopped has not been in vain.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ VARIANTS = ("f16", "q8_0", "q5_1", "q5_0")
 SAMPLE_RATE_HZ = 16_000
 FRAMES_PER_S = 50
 CONTEXT_STEP = 256
-"""With flash attention on, which is the default, a window that is no multiple of this lets an utterance
-leak into the transcript of the next."""
+"""Seen elsewhere: with flash attention on, the default, a window that is no multiple of this lets an
+utterance leak into the transcript of the next."""
 CONTEXT_FLOOR = 512
-"""Below it, some clips of 1.5 to 3 s repeat themselves for many seconds."""
+"""Seen elsewhere: below it, some clips of 1.5 to 3 s repeat themselves for many seconds."""
 CONTEXT_FULL = 1500
 
 
@@ -75,21 +77,22 @@ def peak_kib() -> int:
     return next(int(words[1]) for words in fields if words[0] == "VmHWM:")
 
 
-def serve(model_path: str) -> None:
+def serve(model_path: str, threads: int) -> None:
     """One variant's process: a WAV path a line in, a JSON answer a line out, until the input ends."""
     from pywhispercpp.model import Model
 
     whisper = Model(
-        model_path, redirect_whispercpp_logs_to=None, n_threads=2, no_context=True, single_segment=False,
-        suppress_nst=True, print_progress=False, print_realtime=False, language="en",
+        model_path, redirect_whispercpp_logs_to=None, n_threads=threads, no_context=True,
+        single_segment=False, suppress_nst=True, print_progress=False, print_realtime=False, language="en",
     )  # fmt: skip
     for line in sys.stdin:
         samples = read_wav(Path(line.strip()))
-        begun = time.perf_counter()
+        begun, worked = time.perf_counter(), time.process_time()
         segments = whisper.transcribe(samples, audio_ctx=audio_context(len(samples) / SAMPLE_RATE_HZ))
         answer = {
             "text": " ".join(segment.text.strip() for segment in segments),
             "seconds": time.perf_counter() - begun,
+            "cpu_seconds": time.process_time() - worked,
             "peak_kib": peak_kib(),
         }
         print(json.dumps(answer), flush=True)
@@ -105,7 +108,9 @@ class Variant:
     words: int = 0
     peak_kib: int = 0
     factors: list[float] = field(default_factory=list)
-    """Real-time factors: seconds of work a second of speech."""
+    """Real-time factors: seconds that pass a second of speech."""
+    cpu_factors: list[float] = field(default_factory=list)
+    """Seconds of processor time a second of speech: what other load on the machine hardly moves."""
 
     def row(self) -> dict[str, Any]:
         ordered = sorted(self.factors)
@@ -116,6 +121,7 @@ class Variant:
             "words": self.words,
             "rtf_median": round(statistics.median(ordered), 4),
             "rtf_p95": round(ordered[int(0.95 * (len(ordered) - 1))], 4),
+            "cpu_median": round(statistics.median(self.cpu_factors), 4),
             "file_mb": round(self.file_bytes / 1e6, 1),
             "peak_rss_mib": round(self.peak_kib / 1024),
         }
@@ -138,9 +144,10 @@ def read_clips(data: Path, limit: int | None) -> list[Clip]:
 
 
 class _Worker:
-    def __init__(self, name: str, model: Path) -> None:
+    def __init__(self, name: str, model: Path, threads: int) -> None:
         self.variant = Variant(name, model.stat().st_size)
-        argv = [sys.executable, "-m", "os1_models.measure_whisper", "--serve", str(model)]
+        module = [sys.executable, "-m", "os1_models.measure_whisper"]
+        argv = [*module, "--serve", str(model), "--threads", str(threads)]
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def hear(self, clip: Clip, normalise: Any, *, count_words: bool) -> None:
@@ -149,6 +156,7 @@ class _Worker:
         print(clip.path, file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
         self.variant.factors.append(answer["seconds"] / clip.seconds)
+        self.variant.cpu_factors.append(answer["cpu_seconds"] / clip.seconds)
         self.variant.peak_kib = answer["peak_kib"]
         if count_words:
             reference = normalise(clip.transcript).split()
@@ -159,27 +167,49 @@ class _Worker:
         self._process.communicate(timeout=30)
 
 
-def measure(clips: Sequence[Clip], ct2: Path, rounds: int) -> list[Variant]:
-    """Convert every variant and run all of them over the clips, `rounds` times for speed, once for words."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure."""
+
+    clips: Sequence[Clip]
+    ct2: Path
+    variants: Sequence[str]
+    rounds: int
+    """Times over the clips; words are counted in the first, speed in all."""
+    threads: int
+    out: Path | None
+
+
+def measure(plan: Plan) -> list[dict[str, Any]]:
+    """Convert every variant, run all of them over the clips, and return a row for each."""
     from whisper_normalizer.english import EnglishTextNormalizer
 
     normalise = EnglishTextNormalizer()
     with tempfile.TemporaryDirectory() as folder:
         workers = []
-        for name in VARIANTS:
+        for name in plan.variants:
             model = Path(folder) / f"{name}.bin"
-            convert_whisper(ct2 / "model.bin", ct2 / "tokenizer.json", model, name)
-            workers.append(_Worker(name, model))
-        total = rounds * len(clips)
-        for step in range(total):
+            convert_whisper(plan.ct2 / "model.bin", plan.ct2 / "tokenizer.json", model, name)
+            workers.append(_Worker(name, model, plan.threads))
+        count = len(plan.clips)
+        for step in range(plan.rounds * count):
             # Rotate who goes first: the first after a pause finds colder caches.
             for worker in workers[step % len(workers) :] + workers[: step % len(workers)]:
-                worker.hear(clips[step % len(clips)], normalise, count_words=step < len(clips))
-            print(f"\r{step + 1}/{total} clips", end="", file=sys.stderr, flush=True)
+                worker.hear(plan.clips[step % count], normalise, count_words=step < count)
+            print(f"\r{step + 1}/{plan.rounds * count} clips", end="", file=sys.stderr, flush=True)
+            save(plan, [worker.variant for worker in workers], step + 1)
         print(file=sys.stderr)
         for worker in workers:
             worker.close()
-    return [worker.variant for worker in workers]
+    return [worker.variant.row() for worker in workers]
+
+
+def save(plan: Plan, variants: Sequence[Variant], clips: int) -> None:
+    """Write the rows and every factor as JSON, if that was asked for."""
+    if plan.out is not None:
+        rows = [variant.row() for variant in variants]
+        document = {"clips": clips, "threads": plan.threads, "rows": rows, "raw": [*map(asdict, variants)]}
+        plan.out.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -197,20 +227,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="also write the rows, and every factor, as JSON")
     parser.add_argument("--clips", type=int, help="only the first N")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=VARIANTS)
     parser.add_argument("--serve", metavar="MODEL", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.serve:
-        serve(options.serve)
+        serve(options.serve, options.threads)
         return
     if options.data is None or options.ct2 is None:
         parser.error("DATA_DIR and CT2_DIR are needed")
     clips = read_clips(options.data, options.clips)
-    variants = measure(clips, options.ct2, options.rounds)
-    rows = [variant.row() for variant in variants]
-    print(table(rows))
-    if options.out is not None:
-        document = {"clips": len(clips), "rows": rows, "raw": [asdict(variant) for variant in variants]}
-        options.out.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    plan = Plan(clips, options.ct2, options.variants, options.rounds, options.threads, options.out)
+    print(table(measure(plan)))
 
 
 if __name__ == "__main__":

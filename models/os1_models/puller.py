@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from os1_models.assemble import build_file, check_archive
+from os1_models.assemble import build_file
 from os1_models.checks import require, require_space
 from os1_models.errors import (
     FULL_DISK_CODES,
@@ -28,8 +28,8 @@ from os1_models.errors import (
 from os1_models.fetch import FETCHERS, Fetcher, Report
 from os1_models.manifest import Artefact, FileSpec, Manifest, Model, Source
 from os1_models.progress import ProgressSink, Silent
-from os1_models.receipt import RECEIPT_NAME, FileRecord, Receipt
-from os1_models.store import Store
+from os1_models.receipt import RECEIPT_NAME, FileRecord, HashState, Receipt
+from os1_models.store import Store, fsync_path
 
 
 def agrees(receipt: Receipt, model: Model) -> bool:
@@ -123,8 +123,12 @@ class Puller:
         artefacts = self._obtain(model, source)
         stage = self.store.stage(model.name)
         stage.mkdir(parents=True)
+        report = self._assembly_report(model, source)
         try:
-            records = tuple(self._build(model, source, spec, artefacts, stage) for spec in source.files)
+            records = tuple(
+                self._record(model, source, spec, build_file(spec, artefacts, stage, report))
+                for spec in source.files
+            )
         except (WrongHash, FetchFailed):
             # Verified downloads that do not give the promised file are no use to the next pull either.
             for path in artefacts.values():
@@ -172,11 +176,10 @@ class Puller:
         target = room / "artefact"
         if target.exists():
             try:
-                self._check(artefact, target)
+                require(target, artefact.origin, artefact.size, artefact.sha256)
                 return target
-            except (WrongHash, FetchFailed) as error:
+            except WrongHash as error:
                 self.progress.note(model.name, f"leftover of an earlier pull dropped: {error}")
-                target.unlink(missing_ok=True)
         if artefact.scheme in self._silent_schemes:
             raise Unreachable("no answer a moment ago")
         room.mkdir(parents=True, exist_ok=True)
@@ -188,25 +191,23 @@ class Puller:
                 self._silent_schemes.add(artefact.scheme)
             raise
         try:
-            self._check(artefact, fetched)
-        except (WrongHash, FetchFailed):
+            require(fetched, artefact.origin, artefact.size, artefact.sha256)
+        except WrongHash:
             shutil.rmtree(room, ignore_errors=True)
             raise
+        # Flushed before it gets its name: a hub file without a known hash is trusted by that name alone.
+        fsync_path(fetched)
         fetched.replace(target)
         _drop_leftovers(room)
         shutil.rmtree(room / "resume", ignore_errors=True)
         return target
 
-    @staticmethod
-    def _check(artefact: Artefact, path: Path) -> None:
-        require(path, artefact.origin, artefact.size, artefact.sha256)
-        if artefact.sha256 is None:
-            check_archive(path)
-
-    def _build(
-        self, model: Model, source: Source, spec: FileSpec, artefacts: Mapping[str, Path], stage: Path
-    ) -> FileRecord:
-        self.progress.stage(model.name, "convert" if spec.convert else "verify", spec.size)
+    def _assembly_report(self, model: Model, source: Source) -> Report:
+        """Begin the stage of making files, and return what counts its bytes."""
+        converts = any(spec.convert for spec in source.files)
+        self.progress.stage(
+            model.name, "convert" if converts else "verify", None if converts else source.size
+        )
         done = 0
 
         def report(more: int) -> None:
@@ -214,12 +215,15 @@ class Puller:
             done += more
             self.progress.advance(model.name, done)
 
-        path = build_file(spec, artefacts, stage, report)
+        return report
+
+    def _record(self, model: Model, source: Source, spec: FileSpec, path: Path) -> FileRecord:
+        """Check a finished file against the manifest, or against its pin."""
         sha256 = require(path, spec.name, spec.size, spec.sha256)
-        if spec.sha256 is not None:
-            return FileRecord(spec.name, path.stat().st_size, sha256, "checked")
-        self._require_pin(model, source, spec, sha256)
-        return FileRecord(spec.name, path.stat().st_size, sha256, "pinned")
+        if spec.sha256 is None:
+            self._require_pin(model, source, spec, sha256)
+        hash_state: HashState = "pinned" if spec.sha256 is None else "checked"
+        return FileRecord(spec.name, path.stat().st_size, sha256, hash_state)
 
     def _require_pin(self, model: Model, source: Source, spec: FileSpec, sha256: str) -> None:
         """A file that the manifest has no hash for must be what the first pull brought."""

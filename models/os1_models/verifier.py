@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from os1_models.checks import sha256_of
 from os1_models.manifest import Manifest, Model
@@ -38,11 +39,11 @@ def _against_manifest(receipt: Receipt, model: Model) -> Iterator[Problem]:
             yield Problem(model.name, file.name, what)
 
 
-def _against_disk(store: Store, record: FileRecord, model: str, sink: ProgressSink) -> Problem | None:
-    path = store.directory(model) / record.name
-    sink.stage(model, "verify", record.size)
+def _against_disk(
+    folder: Path, record: FileRecord, model: str, report: Callable[[int], None]
+) -> Problem | None:
     try:
-        actual = sha256_of(path, lambda done: sink.advance(model, done))
+        actual = sha256_of(folder / record.name, report)
     except FileNotFoundError:
         return Problem(model, record.name, "missing")
     except OSError as error:
@@ -55,12 +56,20 @@ def _against_disk(store: Store, record: FileRecord, model: str, sink: ProgressSi
 def _problems(store: Store, model: Model, sink: ProgressSink) -> list[Problem]:
     receipt = store.receipt(model.name)
     if receipt is None:
-        what = (
-            "not installed" if store.state(model.name) == "missing" else "its receipt is gone or unreadable"
-        )
+        missing = store.state(model.name) == "missing"
+        what = "not installed" if missing else "its receipt is gone or unreadable"
         return [Problem(model.name, None, f"{what}; run: os1 models pull {model.name}")]
-    found = (_against_disk(store, record, model.name, sink) for record in receipt.files)
-    return [problem for problem in found if problem] + list(_against_manifest(receipt, model))
+    sink.stage(model.name, "verify", receipt.size)
+    before = 0
+
+    def report(done: int) -> None:
+        sink.advance(model.name, before + done)
+
+    problems = []
+    for record in receipt.files:
+        problems.append(_against_disk(store.directory(model.name), record, model.name, report))
+        before += record.size
+    return [problem for problem in problems if problem] + list(_against_manifest(receipt, model))
 
 
 def verify_models(

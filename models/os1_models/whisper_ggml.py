@@ -15,8 +15,7 @@ none). Convolution weights have the same (out, in, kernel) order in both. Matric
 are float16, or quantised if they are matrices; vectors and positional embeddings float32.
 
 whisper.cpp finds tensors by name, so their order is free; here it is that of the data's way through the
-model. The file has the size of whisper.cpp's own conversion to the byte, but for `<|endoftext|>` of the
-English vocabulary, which its converter too leaves out by now.
+model. `docs/models.md` says how the outcome was checked, and that it is not byte for byte the published one.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_the_converted_whisper_hears_what_was_said() -> None:
     whisper = pytest.importorskip("pywhispercpp.model", reason="pywhispercpp is not installed")
     english = pytest.importorskip("whisper_normalizer.english", reason="whisper-normalizer is not installed")
     normalise = english.EnglishTextNormalizer()
-    # One thread: two wait for each other in a busy loop, which takes minutes where others use the cores too.
+    # One thread: with two, on a machine whose cores others use too, this took thirty times as long.
     model = whisper.Model(
         str(weights), redirect_whispercpp_logs_to=None, n_threads=1, suppress_nst=True, print_progress=False
     )

@@ -53,25 +53,31 @@ def rank(
         turns: neighbours with their cosine similarity.
         profile: the same.
         now: the wearer's time.
-        in_view: texts that the prompt already holds; they are not given twice.
+        in_view: texts that the prompt already holds; they are not given twice, nor is a profile entry
+            beside the turn that it came from.
         rules: how much to recall.
     """
-    seen = {text.casefold() for text in in_view}
-    hits = [
-        _hit("turn", turn.heard, turn.time, turn.location, similarity, now)
+    said = {text.casefold() for text in in_view}
+    turns = [
+        (turn, similarity)
         for turn, similarity in turns
-        if similarity >= rules.min_similarity and not turn.heard.rstrip().endswith("?")
-    ] + [
-        _hit("profile", entry.text, entry.learned, "", similarity, now)
-        for entry, similarity in profile
         if similarity >= rules.min_similarity
+        and turn.heard.casefold() not in said
+        and not turn.heard.rstrip().endswith("?")
     ]
-    best: list[Hit] = []
+    sources = {turn.turn_id for turn, _ in turns}
+    hits = [
+        *(_hit("turn", turn.heard, turn.time, turn.location, similarity, now) for turn, similarity in turns),
+        *(
+            _hit("profile", entry.text, entry.learned, "", similarity, now)
+            for entry, similarity in profile
+            if similarity >= rules.min_similarity and entry.source_turn not in sources
+        ),
+    ]
+    best: dict[str, Hit] = {}
     for hit in sorted(hits, key=lambda h: (-h.score, h.time, h.text)):
-        if hit.text.casefold() not in seen:
-            seen.add(hit.text.casefold())
-            best.append(hit)
-    return best[: rules.limit]
+        best.setdefault(hit.text.casefold(), hit)
+    return list(best.values())[: rules.limit]
 
 
 def _hit(

@@ -15,15 +15,11 @@ import numpy as np
 from os1_edge.device.session import Utterance
 from os1_edge.events import RATE, Samples
 
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
-        (
-            "zero one two three four five six seven eight nine ten "
-            "eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
-        ).split()  # noqa: SIM905  # a list of twenty-one quoted words is no easier to read
-    )
-}
+_DIGITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty"
+)
+_NUMBERS = {word: str(number) for number, word in enumerate(_DIGITS.split())}
 
 QUIET = 0.03
 """Loudness relative to a turn's loudest 10 ms below which nothing is being said (-30 dB)."""

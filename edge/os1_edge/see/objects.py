@@ -59,7 +59,7 @@ class ObjectDetector:
 
     def __init__(self, model: Path, labels: Path, threads: int = 2) -> None:
         # Imported late: it is slow, and only needed once there is a model.
-        from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]
+        from ai_edge_litert.interpreter import Interpreter
 
         for needed in (model, labels):
             if not Path(needed).is_file():

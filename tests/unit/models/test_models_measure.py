@@ -27,9 +27,12 @@ def test_words_are_counted_by_edit_distance(reference: str, heard: str, errors: 
 
 
 def test_a_row_sums_up_a_variant() -> None:
-    variant = Variant("q8_0", 43_600_000, errors=1, words=40, peak_kib=204_800, factors=[0.1, 0.2, 0.3])
+    variant = Variant(
+        "q8_0", 43_600_000, 1, 40, 204_800, factors=[0.1, 0.2, 0.3], cpu_factors=[0.1, 0.1, 0.3]
+    )
     row = variant.row()
     assert (row["wer_percent"], row["rtf_median"], row["peak_rss_mib"]) == (2.5, 0.2, 200)
+    assert row["cpu_median"] == 0.1
     assert table([row]).splitlines()[2].startswith("| q8_0 | 2.5 |")
 
 

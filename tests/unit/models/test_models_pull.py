@@ -131,6 +131,17 @@ def test_a_wrong_hash_from_every_source_leaves_no_byte_behind(store: Store) -> N
     assert leftovers(store) == []
 
 
+@pytest.mark.parametrize(("size", "sha256"), [(len(BODY) + 1, None), (None, "0" * 64)])
+def test_bytes_that_are_not_the_promised_ones_are_deleted(
+    tmp_path: Path, size: int | None, sha256: str | None
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(BODY)
+    with pytest.raises(WrongHash, match="deleted"):
+        checks.require(path, "x", size, sha256)
+    assert not path.exists()
+
+
 def test_a_good_wheel_with_the_wrong_file_in_it_is_refused(store: Store) -> None:
     other = fakes.wheel("toy", "1.0", {"toy/x.bin": b"other" * 10_000})
     source = wheel_source(wheel=other)

@@ -1,0 +1,43 @@
+"""The wearer's words turned to the wearer: "I like my tea" becomes "You like your tea". Pure.
+
+A small model repeats what it reads. Given the wearer's own words it answers "I like my tea"; given them
+turned round it says the right thing.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PREFACE = re.compile(
+    r"^(?:(?:please|hey|oh|so|well|ok|okay|good (?:morning|afternoon|evening|night)|hello|hi)\b[,.! ]*)+",
+    re.I,
+)
+_REMEMBER = re.compile(r"^(?:remember|note|keep in mind|do not forget|don't forget)(?: that)? ", re.I)
+
+_TURNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.I), replacement)
+    for pattern, replacement in (
+        (r"\bI am\b", "you are"),
+        (r"\bI'm\b", "you're"),
+        (r"\bI was\b", "you were"),
+        (r"\bam I\b", "are you"),
+        (r"\bwas I\b", "were you"),
+        (r"\b(?:I|me)\b", "you"),
+        (r"\bmy\b", "your"),
+        (r"\bmine\b", "yours"),
+        (r"\bmyself\b", "yourself"),
+        (r"^the wearer is\b", "you are"),
+        (r"^the wearer (?:likes|loves)\b", "you like"),
+        (r"^the wearer does\b", "you do"),
+        (r"^the wearer works\b", "you work"),
+        (r"^the wearer lives\b", "you live"),
+    )
+)
+
+
+def addressed(text: str) -> str:
+    """``text``, said by or about the wearer, as said to the wearer."""
+    bare = _REMEMBER.sub("", _PREFACE.sub("", text.strip())) or text.strip()
+    for pattern, replacement in _TURNS:
+        bare = pattern.sub(replacement, bare)
+    return bare[:1].upper() + bare[1:]
