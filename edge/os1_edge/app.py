@@ -110,8 +110,9 @@ class Os1:
         self._turns = TurnDetector(
             TurnRules(hear.start_above, hear.stop_below, silence=round(hear.silence_s * RATE))
         )
-        self._ended: deque[TurnEnded | None] = deque(maxlen=TURNS_WAITING)
-        self._ended_some = asyncio.Event()
+        self._waiting: deque[tuple[TurnEnded, View | None]] = deque(maxlen=TURNS_WAITING)
+        self._heard_all = False
+        self._something_new = asyncio.Event()
         self._views: deque[View] = deque(maxlen=VIEWS_KEPT)
         self._ears = ThreadPoolExecutor(1, thread_name_prefix="ears")
         self._eyes = ThreadPoolExecutor(1, thread_name_prefix="eyes")
@@ -128,6 +129,8 @@ class Os1:
                 tasks.create_task(self._look(camera))
                 tasks.create_task(self._talk())
                 tasks.create_task(self._listen(microphone))
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None  # one stream broke; its own message says it best
         finally:
             for worker in (self._ears, self._eyes, self._mouth):
                 worker.shutdown(wait=False)
@@ -140,13 +143,15 @@ class Os1:
                 self._enqueue(event)
         if (last := self._turns.close()) is not None:
             self._enqueue(last)
-        self._enqueue(None)
+        self._heard_all = True
+        self._something_new.set()
 
-    def _enqueue(self, ended: TurnEnded | None) -> None:
-        if len(self._ended) == TURNS_WAITING:
+    def _enqueue(self, ended: TurnEnded) -> None:
+        if len(self._waiting) == TURNS_WAITING:
             log.warning("more than %d turns wait for an answer; the oldest is dropped", TURNS_WAITING)
-        self._ended.append(ended)
-        self._ended_some.set()
+        # The view is taken now: while the turn waits, later frames push older descriptions out.
+        self._waiting.append((ended, self._view_at(ended.end / RATE)))
+        self._something_new.set()
 
     async def _look(self, camera: AsyncIterator[SceneFrame]) -> None:
         loop = asyncio.get_running_loop()
@@ -164,18 +169,18 @@ class Os1:
 
     async def _talk(self) -> None:
         while True:
-            while not self._ended:
-                self._ended_some.clear()
-                await self._ended_some.wait()
-            ended = self._ended.popleft()
-            if ended is None:
-                return
+            while not self._waiting:
+                if self._heard_all:
+                    return
+                self._something_new.clear()
+                await self._something_new.wait()
+            ended, view = self._waiting.popleft()
             try:
-                await self._answer(ended)
+                await self._answer(ended, view)
             except Exception:
                 log.exception("turn %s could not be answered", ended.turn_id)
 
-    async def _answer(self, ended: TurnEnded) -> None:
+    async def _answer(self, ended: TurnEnded, looked_at: View | None) -> None:
         trace = TurnTrace(ended)
         loop = asyncio.get_running_loop()
         began = perf_counter()
@@ -184,7 +189,7 @@ class Os1:
         if not trace.heard:
             log.info("turn %s held no words", ended.turn_id)
             return
-        view = await self._view_at(ended.end / RATE)
+        view = await _described(looked_at)
         guess = guess_place(view, trace.heard)
         trace.scene, trace.location = view.sentence, guess.location
         now = self._calendar.at(ended.end / RATE)
@@ -198,15 +203,9 @@ class Os1:
         await self._keep_context(ended.end / RATE, view, trace.heard)
         self._observer.turn_answered(trace)
 
-    async def _view_at(self, at_s: float) -> SceneDescription:
+    def _view_at(self, at_s: float) -> View | None:
         """What was in view at session second ``at_s``."""
-        for view in reversed(self._views):
-            if view.frame_at_s <= at_s:
-                try:
-                    return await asyncio.shield(view.described)
-                except Exception:
-                    break
-        return NOTHING_SEEN
+        return next((view for view in reversed(self._views) if view.frame_at_s <= at_s), None)
 
     async def _reply(self, trace: TurnTrace, asked: Asked) -> None:
         """Streams the reply to the speaker, clause by clause."""
@@ -227,9 +226,11 @@ class Os1:
             except EngineError as e:
                 log.warning("the language engine failed in turn %s: %s", trace.ended.turn_id, e)
                 trace.route, trace.route_reason = "fallback", "the language engine failed"
-                if not trace.reply:
-                    trace.reply = SORRY
-                    clauses.put_nowait(SORRY)
+            if not trace.reply.strip():
+                if trace.route != "fallback":
+                    trace.route, trace.route_reason = "fallback", "the language engine said nothing"
+                trace.reply = SORRY
+                clauses.put_nowait(SORRY)
             for clause in splitter.finish():
                 clauses.put_nowait(clause)
             clauses.put_nowait(None)
@@ -240,7 +241,12 @@ class Os1:
         voice = self._faculties.voice
         while (clause := await clauses.get()) is not None:
             began = perf_counter()
-            samples = await loop.run_in_executor(self._mouth, voice.say, clause)
+            try:
+                samples = await loop.run_in_executor(self._mouth, voice.say, clause)
+            except Exception as e:
+                # The message may hold the clause.
+                log.warning("the voice failed in turn %s: %s", trace.ended.turn_id, type(e).__name__)
+                continue
             if not len(samples):
                 continue
             if trace.first_audio_s is None:
@@ -255,3 +261,13 @@ class Os1:
         guess = guess_place(view, utterance)
         context = RealtimeContext(at_s, view.sentence, utterance, guess.location, guess.activity)
         await self._faculties.memory.keep_context(context, self._calendar.at(at_s))
+
+
+async def _described(view: View | None) -> SceneDescription:
+    """The description of ``view``, which may still be in the making."""
+    if view is None:
+        return NOTHING_SEEN
+    try:
+        return await asyncio.shield(view.described)
+    except Exception:
+        return NOTHING_SEEN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import sys
@@ -46,6 +47,10 @@ class _Commands(click.Group):
             _fail(f"{e.name} is not installed; run: pip install 'os1[edge]'")
         except BadFile as e:
             _fail(str(e))
+        except OSError as e:
+            if e.errno == errno.EPIPE or e.filename is None:
+                raise
+            _fail(f"{e.filename}: {e.strerror}")
         except Exception as e:
             if not _is_ours(e):
                 raise
@@ -186,7 +191,7 @@ def vad(files: tuple[Path, ...], as_json: bool) -> None:
 @click.argument("files", type=PATH, nargs=-1, required=True)
 @click.option("--model", default="whisper-tiny.en", show_default=True)
 @click.option("--language", default="en", show_default=True)
-@click.option("--threads", default=2, show_default=True)
+@click.option("--threads", type=click.IntRange(1, 64), default=2, show_default=True)
 @_json
 def transcribe(files: tuple[Path, ...], model: str, language: str, threads: int, as_json: bool) -> None:
     """Write down what is said in sound FILES."""
@@ -223,7 +228,7 @@ def transcribe(files: tuple[Path, ...], model: str, language: str, threads: int,
 @click.argument("text")
 @click.option("--out", type=PATH, required=True, help="WAV file to write.")
 @click.option("--voice", default="piper-joe", show_default=True)
-@click.option("--speed", default=1.0, show_default=True)
+@click.option("--speed", type=click.FloatRange(0.5, 2), default=1.0, show_default=True)
 def say(text: str, out: Path, voice: str, speed: float) -> None:
     """Speak TEXT into a WAV file."""
     import soundfile
@@ -235,7 +240,8 @@ def say(text: str, out: Path, voice: str, speed: float) -> None:
     samples = piper.say(text)
     if not len(samples):
         _fail("there is nothing to say in that text")
-    soundfile.write(str(out), samples, piper.rate, "PCM_16")
+    with out.open("wb") as file:
+        soundfile.write(file, samples, piper.rate, "PCM_16", format="WAV")
 
 
 @main.command()

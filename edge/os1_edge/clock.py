@@ -55,8 +55,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]  # typeshed's overload varies between Python releases
         self, executor: Executor | None, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        self.jobs_running += 1
         future = super().run_in_executor(executor, func, *args)
+        self.jobs_running += 1
         future.add_done_callback(self._job_done)
         return future
 

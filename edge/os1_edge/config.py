@@ -53,7 +53,7 @@ class Remember(_Section):
 
     limit: Annotated[int, Field(ge=0, le=20)] = 3
     """Memories given to a reply."""
-    min_similarity: Share = 0.3
+    min_similarity: Share = 0.25
     event_threshold: Share = 0.75
     """Cosine similarity above which contexts are one event (paper 3.2.3)."""
 

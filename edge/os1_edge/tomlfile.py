@@ -27,7 +27,8 @@ def line_of(text: str, loc: Loc) -> int | None:
     """The 1-based line of a value in TOML ``text``.
 
     ``loc`` is pydantic's path, as ``("microphone", 2, "at_s")``: the key ``at_s`` of the third
-    ``[[microphone]]``. When the key itself is absent, the line of its table; ``None`` when neither is found.
+    ``[[microphone]]``. When the key itself is absent, the line of its table, or the line where an inline
+    table begins; ``None`` when neither is found.
     """
     table = [str(part) for part in loc if isinstance(part, str)]
     index = next((part for part in loc if isinstance(part, int)), 0)
@@ -44,7 +45,7 @@ def line_of(text: str, loc: Loc) -> int | None:
             return table_line
         elif re.match(rf"^\s*{re.escape(key)}\s*=", line) and (table_line or len(table) == 1):
             return number
-    return table_line
+    return table_line or (line_of(text, loc[:1]) if len(table) > 1 else None)
 
 
 def read_toml(path: Path, model: type[Model]) -> tuple[Model, str]:
@@ -54,7 +55,7 @@ def read_toml(path: Path, model: type[Model]) -> tuple[Model, str]:
         BadFile: the file is absent, not UTF-8, not TOML, or does not fit the model.
     """
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except FileNotFoundError:
         raise BadFile(path, "no such file") from None
     except UnicodeDecodeError as e:
@@ -63,15 +64,16 @@ def read_toml(path: Path, model: type[Model]) -> tuple[Model, str]:
         raise BadFile(path, e.strerror or str(e)) from None
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
+    except (ValueError, RecursionError) as e:
         where = re.search(r"at line (\d+)", str(e))
-        raise BadFile(path, f"not TOML: {e}", int(where[1]) if where else None) from None
+        last = len(text.splitlines()) if "at end of document" in str(e) else None
+        raise BadFile(path, f"not TOML: {e}", int(where[1]) if where else last) from None
     try:
         return model.model_validate(data), text
     except ValidationError as e:
         first = e.errors()[0]
         name = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
-        problem = f"{name}: {plain_problem(first['type'], first['msg'])}"
+        problem = (f"{name}: " if name else "") + plain_problem(first["type"], first["msg"])
         raise BadFile(path, problem, line_of(text, first["loc"])) from None
 
 

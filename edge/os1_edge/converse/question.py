@@ -13,8 +13,8 @@ Kind = Literal["statement", "question", "view question"]
 
 _STARTS = re.compile(
     r"(?:(?:and|but|so|ok|okay|hey|please|now)[, ]+)*"
-    r"(?:what|when|where|who|whom|whose|which|why|how|is|are|am|was|were|do|does|did|can|could|will|would|should"
-    r"|has|have|may|might)\b(?: n't)?",
+    r"(?:what|when|where|who|whom|whose|which|why|how|is|are|am|was|were|do(?! not\b)|does|did|can|could|will"
+    r"|would|should|has|have|may|might)\b(?: n't)?",
     re.I,
 )
 

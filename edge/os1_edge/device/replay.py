@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from os1_edge.clock import Clock
-from os1_edge.device.session import Session, sound_seconds
+from os1_edge.device.session import Session, Video, sound_seconds
 from os1_edge.device.sound import blocks
 from os1_edge.events import RATE, AudioFrame, Image, Samples, SceneFrame
 from os1_edge.framing import frames
@@ -77,12 +77,16 @@ def _scene_sources(session: Session, load: ImageLoader, read_video: VideoReader)
     stills: list[_Source] = [
         (frame.at_s, frame.file, partial(load, session.path(frame.file))) for frame in session.file.frame
     ]
-    films: Iterator[_Source] = (
-        (video.at_s + at_s, video.file, partial(_same, image))
-        for video in session.file.video
-        for at_s, image in read_video(session.path(video.file), video.every_s)
-    )
-    yield from merge(sorted(stills, key=_when), films, key=_when)
+    films = (_film(session, video, read_video) for video in session.file.video)
+    yield from merge(sorted(stills, key=_when), *films, key=_when)
+
+
+def _film(session: Session, video: Video, read_video: VideoReader) -> Iterator[_Source]:
+    try:
+        for at_s, image in read_video(session.path(video.file), video.every_s):
+            yield video.at_s + at_s, video.file, partial(_same, image)
+    except Exception as e:
+        log.warning("skipped the rest of a video: %s", e)
 
 
 def _when(source: _Source) -> float:
@@ -103,7 +107,11 @@ def seed_memory(session: Session) -> list[tuple[datetime, str]]:
         return []
     path = session.path(session.file.memory.seed)
     out = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except UnicodeDecodeError as e:
+        raise BadFile(path, f"not UTF-8 text (byte {e.start})") from None
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -103,16 +103,6 @@ class SessionFile(_Table):
     def _local(cls, start: datetime) -> datetime:
         return start.replace(tzinfo=None)
 
-    @model_validator(mode="after")
-    def _calendar_goes_forward(self) -> SessionFile:
-        last_s, last_time = 0.0, self.start
-        for cut in self.cut:
-            time = cut.time.replace(tzinfo=None)
-            if cut.at_s < last_s or time < last_time:
-                raise ValueError(f"the cut at {cut.at_s} s ({time}) goes back in time")
-            last_s, last_time = cut.at_s, time
-        return self
-
 
 class Session:
     """A session that was read and found whole: every file it names exists and every sound can be read."""
@@ -145,6 +135,7 @@ def load_session(folder: Path) -> Session:
     if not file.microphone and not file.frame and not file.video:
         raise BadFile(toml, "has no [[microphone]], [[frame]] or [[video]]: there is nothing to replay")
     _check_named_files(folder, toml, file, text)
+    _check_times(toml, file, text)
     last_end = 0.0
     for i, recording in sorted(enumerate(file.microphone), key=lambda pair: pair[1].at_s):
         line = line_of(text, ("microphone", i, "at_s"))
@@ -177,10 +168,30 @@ def _check_named_files(folder: Path, toml: Path, file: SessionFile, text: str) -
     root = folder.resolve()
     for table, i, key, name in named:
         line = line_of(text, (table, i, key))
-        if not (folder / name).resolve().is_relative_to(root):
+        try:
+            inside, exists = (folder / name).resolve().is_relative_to(root), (folder / name).is_file()
+        except (OSError, ValueError, RuntimeError):
+            raise BadFile(toml, f"{key} cannot be a file's name: {name[:40]!r}", line) from None
+        if not inside:
             raise BadFile(toml, f"{name} lies outside the session's folder", line)
-        if not (folder / name).is_file():
+        if not exists:
             raise BadFile(toml, f"names {name}, which does not exist", line)
+
+
+def _check_times(toml: Path, file: SessionFile, text: str) -> None:
+    """The calendar goes forward only, and nothing starts after a day."""
+    last_s, last_time = 0.0, file.start
+    for i, cut in enumerate(file.cut):
+        time = cut.time.replace(tzinfo=None)
+        if cut.at_s < last_s or time < last_time + timedelta(seconds=cut.at_s - last_s):
+            line = line_of(text, ("cut", i, "at_s"))
+            raise BadFile(toml, f"the cut at {cut.at_s} s ({time}) goes back in time", line)
+        last_s, last_time = cut.at_s, time
+    for table in ("microphone", "frame", "video", "eye_frame", "eye_video"):
+        for i, recording in enumerate(getattr(file, table)):
+            if recording.at_s > MAX_SESSION_S:
+                problem = f"{recording.file} starts after {MAX_SESSION_S:.0f} s; split the session"
+                raise BadFile(toml, problem, line_of(text, (table, i, "at_s")))
 
 
 def sound_seconds(path: Path, rate: int) -> float:

@@ -27,8 +27,11 @@ def blocks(path: Path) -> Iterator[Samples]:
     Raises:
         BadSound: no such file, or not a sound file.
     """
-    if not path.is_file():
-        raise BadSound(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
+    try:
+        if not path.is_file():
+            raise BadSound(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
+    except OSError as e:
+        raise BadSound(f"{path}: {e.strerror}") from None
     try:
         with soundfile.SoundFile(str(path)) as file:
             resampler = soxr.ResampleStream(file.samplerate, RATE, 1, dtype="float32")

@@ -103,7 +103,7 @@ class TurnDetector:
             audio_start=audio_start,
         )
         # What followed the speech may be the soft onset of the next turn.
-        self._before.extend(self._frames[-(self._before.maxlen or 1) :])
+        self._before.extend(f for f in self._frames if f.start >= self._speech_end)
         self._start, self._frames = None, []
         return ended
 

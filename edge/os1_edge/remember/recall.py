@@ -21,7 +21,7 @@ class RecallRules:
 
     limit: int = 3
     """Memories at most."""
-    min_similarity: float = 0.3
+    min_similarity: float = 0.25
     """Cosine similarity below which a memory has nothing to do with what was said."""
     candidates: int = 24
     """Nearest neighbours to rank."""

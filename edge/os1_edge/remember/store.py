@@ -62,7 +62,10 @@ class Store:
         self.path = path
         self._lock = Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._db: Any = sqlcipher3.connect(str(path), check_same_thread=False, isolation_level=None)
+        try:
+            self._db: Any = sqlcipher3.connect(str(path), check_same_thread=False, isolation_level=None)
+        except sqlcipher3.DatabaseError as e:
+            raise BadMemory(f"{path}: {e}") from None
         try:
             self._db.execute(f"PRAGMA key = \"x'{key.hex()}'\"")
             self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -28,6 +28,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
+from os1_edge.replay.measure import words
 from os1_edge.replay.report import Latency, Report, Turn
 
 STAGES = ("endpoint", "asr", "recall", "first token", "first audio", "other", "voice to voice")
@@ -285,16 +286,16 @@ def _timeline(report: Report) -> Html:
 
 
 def _compare(heard: str, reference: str) -> tuple[Html, Html, int]:
-    """Both texts with the words that differ marked, and how many do; case, punctuation aside."""
+    """Both texts with the words that differ marked, and how many do; compared as the word error rate is."""
     texts = heard.split(), reference.split()
     if len(texts[0]) * len(texts[1]) > _DIFF_CELLS:
         return _join([heard]), _join([reference]), -1
-    a, b = ([re.sub(r"\W", "", word).casefold() or word for word in words] for words in texts)
+    a, b = (["".join(words(token)) or token for token in tokens] for tokens in texts)
     sides: tuple[list[str], list[str]] = ([], [])
     count = 0
     for op, i, i2, j, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        for side, words in zip(sides, (texts[0][i:i2], texts[1][j:j2]), strict=True):
-            text = " ".join(words)
+        for side, tokens in zip(sides, (texts[0][i:i2], texts[1][j:j2]), strict=True):
+            text = " ".join(tokens)
             side += [text if op == "equal" else part("miss", words=text)] if text else []
         count += 0 if op == "equal" else max(i2 - i, j2 - j)
     return _join(sides[0], " "), _join(sides[1], " "), count

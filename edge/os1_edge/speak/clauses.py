@@ -46,6 +46,8 @@ class ClauseSplitter:
 
     def _cut(self) -> int | None:
         for mark in BOUNDARY.finditer(self._text):
+            if mark.end() > LONGEST:
+                break
             before = self._text[: mark.end()]
             if mark[0][0] == "." and ABBREVIATION.search(before):
                 continue
