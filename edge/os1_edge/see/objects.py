@@ -4,8 +4,10 @@ The network gives raw box encodings and class logits; everything after it is the
 numbers (anchors, variances, input scaling) are those of MediaPipe's Objectron object detection graph.
 """
 
+import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,19 @@ class DetectedObject:
     """x, y, width, height in pixels of the picture given, inside it."""
 
 
+@contextmanager
+def _native_chatter_dropped() -> Iterator[None]:
+    """LiteRT tells standard error which delegate it made, with no switch against it (errors are raised)."""
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123  # a device, not a path
+        kept = os.dup(2)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
 class ObjectDetector:
     """The network and its labels; safe to share between threads (one picture at a time).
 
@@ -66,8 +81,9 @@ class ObjectDetector:
                 raise FileNotFoundError(f"object detector: no such file: {needed}")
         self.labels = read_labels(Path(labels).read_text(encoding="utf-8"))
         self._lock = threading.Lock()
-        self._net: Any = Interpreter(model_path=str(model), num_threads=threads)
-        self._net.allocate_tensors()
+        with _native_chatter_dropped():
+            self._net: Any = Interpreter(model_path=str(model), num_threads=threads)
+            self._net.allocate_tensors()
         self._input: int = self._net.get_input_details()[0]["index"]
         outputs = {int(d["shape"][-1]): int(d["index"]) for d in self._net.get_output_details()}
         self._anchors = make_anchors()
