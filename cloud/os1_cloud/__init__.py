@@ -2,3 +2,5 @@
 
 May import os1_proto and os1_models; never os1_edge.
 """
+
+__version__ = "0.1.0"

@@ -6,13 +6,22 @@ Knows neither gRPC nor engines; core imports it. All times are seconds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-Why = Literal["bad_request", "no_vision_model", "too_long", "bad_schema", "expired", "too_late", "queue_full",
-              "draining", "engine_failed"]  # fmt: skip
+Why = Literal[
+    "bad_request",
+    "no_vision_model",
+    "too_long",
+    "bad_schema",
+    "expired",
+    "too_late",
+    "queue_full",
+    "draining",
+    "engine_failed",
+]
 LONGEST_S = 120.0
 """The bound of an answer whose budget names none: past two minutes no wearer waits."""
 FALLBACK_RETRY_S = 1.0
@@ -108,33 +117,43 @@ def smoothed(old: float | None, sample: float) -> float:
 
 
 class Gate:
-    """Lets `places` questions at a time to the engine, first come first served, and counts who waits."""
+    """Counts the questions that are in, and lets one at a time to the engine, first come first served."""
 
-    def __init__(self, places: int = 1) -> None:
-        self._places = asyncio.Semaphore(places)
+    def __init__(self) -> None:
+        self._place = asyncio.Lock()
+        self._in = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
         self._answer_s: float | None = None
         self._first_token_s: float | None = None
-        self.busy = self.waiting = 0
 
     @property
     def load(self) -> Load:
         """How busy it is now."""
-        return Load(self.busy, self.waiting, self._answer_s, self._first_token_s)
+        busy = min(self._in, 1)
+        return Load(busy, self._in - busy, self._answer_s, self._first_token_s)
 
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Waits for a place and keeps it until the block ends."""
-        self.waiting += 1
-        try:
-            await self._places.acquire()
-        finally:
-            self.waiting -= 1
-        self.busy += 1
+    @contextmanager
+    def question(self) -> Iterator[None]:
+        """Counts one question from the moment of its admission, so that the next one sees it."""
+        self._in += 1
+        self._empty.clear()
         try:
             yield
         finally:
-            self.busy -= 1
-            self._places.release()
+            self._in -= 1
+            if not self._in:
+                self._empty.set()
+
+    async def empty(self) -> None:
+        """Waits until no question is in."""
+        await self._empty.wait()
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Waits for the place at the engine and keeps it until the block ends."""
+        async with self._place:
+            yield
 
     def learn(self, first_token_s: float, answer_s: float) -> None:
         """Takes the times of one complete answer into account."""

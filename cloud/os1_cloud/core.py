@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from os1_cloud.admission import Budget, Gate, Load, Refused, late_at_its_turn, refusal
 from os1_cloud.engines import BadSchema, Engine, EngineError, Finished, Piece, Prompt, TooLong
@@ -86,9 +86,6 @@ class Answerer:
         self._heartbeat_s, self._now = heartbeat_s, now
         self._gate = Gate()
         self._draining = False
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._live = 0
 
     @property
     def load(self) -> Load:
@@ -104,12 +101,12 @@ class Answerer:
         """Refuses new questions and waits for the admitted ones; False if some were left after `grace_s`."""
         self._draining = True
         try:
-            await asyncio.wait_for(self._idle.wait(), grace_s)
+            await asyncio.wait_for(self._gate.empty(), grace_s)
         except TimeoutError:
             return False
         return True
 
-    async def ask(self, ask: Ask) -> AsyncIterator[Event]:
+    async def ask(self, ask: Ask) -> AsyncGenerator[Event, None]:
         """`Accepted`, then `Delta` and `Progress` in any number, then `Done`.
 
         Closing the iterator stops the engine and frees the place before it returns.
@@ -121,34 +118,33 @@ class Answerer:
         if no is not None:
             log.info("ask %s %s: refused, %s", ask.request_id, ask.task, no.why)
             raise no
-        began = self._now()
-        self._live += 1
-        self._idle.clear()
-        outcome = "cancelled"
+        began, load, outcome = self._now(), self.load, "cancelled"
         try:
-            async with aclosing(self._admitted(ask, began)) as events:
-                async for event in events:
-                    yield event
+            with self._gate.question():
+                async with aclosing(self._admitted(ask, began, load)) as events:
+                    async for event in events:
+                        yield event
             outcome = "answered"
         except Refused as e:
             outcome = e.why
             raise
+        except Exception:
+            outcome = "failed"
+            raise
         finally:
-            self._live -= 1
-            if not self._live:
-                self._idle.set()
             log.info("ask %s %s: %s in %.2f s", ask.request_id, ask.task, outcome, self._now() - began)
 
-    async def _admitted(self, ask: Ask, began: float) -> AsyncIterator[Event]:
-        """The work's events, with heartbeats between them, until the budget runs out."""
-        load, state = self.load, _State(queued=True)
+    async def _admitted(self, ask: Ask, began: float, load: Load) -> AsyncGenerator[Event, None]:
+        """The work's events, with heartbeats between them, until the budget runs out.
+
+        `load` is what was there before the question.
+        """
         wait_s = load.wait_s
         known = None if wait_s is None or load.first_token_s is None else wait_s + load.first_token_s
+        state = _State(queued=True)
         work = self._work(ask, began, state)
-        step: asyncio.Task[Event] | None = None
-        # The place in the queue is taken before anybody is told, so that two askers cannot both be first.
+        # Begun before anybody is told: a reader who is slow to take `Accepted` keeps its turn in the queue.
         step = asyncio.ensure_future(anext(work))
-        await asyncio.sleep(0)
         try:
             yield Accepted(self.engine.name, load.busy + load.waiting, known)
             while True:
@@ -168,7 +164,7 @@ class Answerer:
             await _end(step)
             await work.aclose()
 
-    async def _work(self, ask: Ask, began: float, state: _State) -> Any:
+    async def _work(self, ask: Ask, began: float, state: _State) -> AsyncGenerator[Event, None]:
         """Waits for a place, then the engine's answer."""
         async with self._gate.place():
             state.queued = False
@@ -178,7 +174,7 @@ class Answerer:
                 raise late
             first: float | None = None
             try:
-                async with aclosing(self.engine.generate(ask.prompt)) as parts:  # type: ignore[type-var]
+                async with aclosing(self.engine.generate(ask.prompt)) as parts:
                     async for part in parts:
                         first = self._now() if first is None else first
                         if isinstance(part, Piece):

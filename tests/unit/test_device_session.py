@@ -119,7 +119,8 @@ BROKEN: dict[str, tuple[str, int | None, str]] = {
     "cuts out of order": (
         HEAD
         + MIC
-        + "[[cut]]\nat_s = 9.0\ntime = 2026-03-02T09:00:00\n[[cut]]\nat_s = 5.0\ntime = 2026-03-02T10:00:00\n",
+        + "[[cut]]\nat_s = 9.0\ntime = 2026-03-02T09:00:00\n"
+        + "[[cut]]\nat_s = 5.0\ntime = 2026-03-02T10:00:00\n",
         10,
         "back in time",
     ),
@@ -293,7 +294,8 @@ def test_films_and_pictures_come_in_the_order_of_time(
 
     folder = write(
         HEAD
-        + '[[video]]\nfile = "b.wav"\nat_s = 4\nevery_s = 3\n[[video]]\nfile = "a.wav"\nat_s = 0\nevery_s = 5\n'
+        + '[[video]]\nfile = "b.wav"\nat_s = 4\nevery_s = 3\n'
+        + '[[video]]\nfile = "a.wav"\nat_s = 0\nevery_s = 5\n'
         + '[[frame]]\nfile = "f.jpg"\nat_s = 6\n'
     )
     got = looked(folder, pictures("f.jpg"), video)
@@ -349,7 +351,7 @@ def test_samples_that_are_no_numbers_become_silence(tmp_path: Path) -> None:
     assert np.abs(samples).max() <= 0.2
 
 
-def test_half_an_hour_of_sound_is_read_in_small_blocks(tmp_path: Path) -> None:
+def test_five_minutes_of_sound_are_read_in_small_blocks(tmp_path: Path) -> None:
     path = wav(tmp_path / "long.wav", 300, rate=8000)
     sizes = [len(b) for b in blocks(path)]
     assert sum(sizes) == pytest.approx(300 * RATE, abs=2)

@@ -5,7 +5,7 @@ Knows neither gRPC nor queues; core and cli import it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -65,7 +65,7 @@ class Engine(Protocol):
     context_tokens: int
     """Tokens of prompt and answer together."""
 
-    def generate(self, prompt: Prompt) -> AsyncIterator[Piece | Finished]:
+    def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
         """Pieces as they are written, then `Finished`.
 
         Closing the iterator stops the work and returns once the engine is free.

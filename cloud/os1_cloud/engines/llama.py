@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -41,7 +41,12 @@ class Llama:
         self.name, self.context_tokens = name, context
         try:
             self._llama: Any = llama_cpp.Llama(
-                str(model), n_ctx=context, n_batch=STEP, n_threads=threads, n_threads_batch=threads, verbose=False
+                str(model),
+                n_ctx=context,
+                n_batch=STEP,
+                n_threads=threads,
+                n_threads_batch=threads,
+                verbose=False,
             )
         except (ValueError, OSError) as e:
             raise EngineError(f"{model.name} cannot be loaded: {e}") from e
@@ -54,7 +59,7 @@ class Llama:
         self._worker.shutdown()
         self._llama.close()
 
-    async def generate(self, prompt: Prompt) -> AsyncIterator[Piece | Finished]:
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
         """See `Engine.generate`."""
         loop = asyncio.get_running_loop()
         parts: asyncio.Queue[Piece | Finished | Exception] = asyncio.Queue()  # at most max_tokens + 2
@@ -118,7 +123,10 @@ class Llama:
                 else:
                     written += 1
                     last = written == max_tokens
-                    why, rest = "length" if last else "", characters.decode(self._llama.detokenize([token]), last)
+                    why, rest = (
+                        "length" if last else "",
+                        characters.decode(self._llama.detokenize([token]), last),
+                    )
                 if rest:
                     yield Piece(rest)
                 if why:
@@ -145,12 +153,14 @@ def _template(llama: Any) -> Any:
     def word(token: int) -> str:
         return llama_cpp.llama_vocab_get_text(vocabulary, token).decode() if token >= 0 else ""
 
-    return Jinja2ChatFormatter(template=source, eos_token=word(llama.token_eos()), bos_token=word(llama.token_bos()))
+    return Jinja2ChatFormatter(
+        template=source, eos_token=word(llama.token_eos()), bos_token=word(llama.token_bos())
+    )
 
 
 def _grammar(schema: str) -> Any:
     """The schema as llama.cpp's grammar."""
-    from llama_cpp import LlamaGrammar
+    from llama_cpp.llama_grammar import LlamaGrammar
 
     try:
         return LlamaGrammar.from_json_schema(schema, verbose=False)

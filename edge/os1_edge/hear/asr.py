@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from os1_edge.events import RATE, Samples
+from os1_edge.native import let_threads_sleep
 
 WINDOW_S = 30.0
 """Whisper sees this much at once; its encoder has 1500 positions for it, 50 a second."""
@@ -54,6 +55,7 @@ class Whisper:
     """One loaded Whisper model. Blocking; call it in a worker thread, one call at a time."""
 
     def __init__(self, model: Path, language: str = "en", threads: int = 2) -> None:
+        let_threads_sleep()
         from pywhispercpp.model import Model
 
         self._model = Model(

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from os1_edge.native import let_threads_sleep
 from os1_edge.offload.engine import EngineError, Message
 
 
@@ -27,6 +28,7 @@ class LocalLlama:
             threads: CPU threads.
             context: tokens of prompt and answer together.
         """
+        let_threads_sleep()
         from llama_cpp import Llama
 
         self.name = model.stem

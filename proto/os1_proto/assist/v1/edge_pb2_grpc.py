@@ -30,7 +30,7 @@ class EdgeStub:
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every other refusal carries a `Refusal`
+    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
     (assist.proto) in the trailing metadata `os1-refusal-bin`.
     """
 
@@ -57,7 +57,7 @@ class EdgeServicer:
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every other refusal carries a `Refusal`
+    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
     (assist.proto) in the trailing metadata `os1-refusal-bin`.
     """
 
@@ -103,7 +103,7 @@ class Edge:
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every other refusal carries a `Refusal`
+    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
     (assist.proto) in the trailing metadata `os1-refusal-bin`.
     """
 

@@ -31,7 +31,7 @@ class EdgeStub:
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every other refusal carries a `Refusal`
+    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
     (assist.proto) in the trailing metadata `os1-refusal-bin`.
     """
 
@@ -53,7 +53,7 @@ class EdgeAsyncStub(EdgeStub):
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every other refusal carries a `Refusal`
+    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
     (assist.proto) in the trailing metadata `os1-refusal-bin`.
     """
 
@@ -71,7 +71,7 @@ class EdgeServicer(metaclass=_abc_1.ABCMeta):
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every other refusal carries a `Refusal`
+    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
     (assist.proto) in the trailing metadata `os1-refusal-bin`.
     """
 

@@ -1,0 +1,242 @@
+"""A whole companion on fakes that are shaped like the real models, living a scripted timeline.
+
+``Companion`` is given what is said and shown and when; it lives it on the virtual clock (or the real one)
+and keeps what an observer would see. Only the models are fakes: turn taking, prompts, memory and playback
+are real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from os1_edge import clock
+from os1_edge.app import Os1, TurnTrace
+from os1_edge.clock import Calendar, Clock
+from os1_edge.config import Config
+from os1_edge.device.speaker import ReplaySpeaker
+from os1_edge.events import RATE, AudioFrame, Image, Samples, SceneFrame
+from os1_edge.framing import frames
+from os1_edge.offload.engine import Message
+from os1_edge.remember.memory import Memory
+from os1_edge.remember.recall import RecallRules
+from os1_edge.remember.schema import DIMENSIONS
+from os1_edge.remember.store import Store, Vector
+from os1_edge.see.scene import SceneDescription
+
+KEY = bytes(range(32))
+MONDAY = datetime(2026, 3, 2, 8)
+VOICE_RATE = 8000
+
+
+class Ears:
+    """Speech is what is loud."""
+
+    def reset(self) -> None: ...
+
+    def probability(self, chunk: Samples) -> float:
+        return min(1.0, float(np.abs(chunk).max()) * 2)
+
+
+@dataclass
+class Recogniser:
+    """Hears the script: the loudness of an utterance says which line it is."""
+
+    lines: list[str]
+    broken_at: frozenset[int] = frozenset()
+
+    def text(self, audio: Samples) -> str:
+        number = round((float(np.abs(audio).max()) - 0.5) * 100)
+        if number in self.broken_at:
+            raise RuntimeError("the recogniser broke")
+        return self.lines[number]
+
+
+@dataclass
+class Eyes:
+    """A frame's first pixel says which scene it is."""
+
+    scenes: list[str]
+    wait: Callable[[int], None] = lambda _number: None
+
+    def look(self, image: Image) -> SceneDescription:
+        number = int(image[0, 0, 0])
+        self.wait(number)
+        if self.scenes[number] == "broken":
+            raise RuntimeError("the picture broke the detector")
+        usable = bool(self.scenes[number])
+        return SceneDescription(self.scenes[number], (), 0, "bright", usable, "" if usable else "covered")
+
+
+class Bag:
+    """An embedder: bags of words, hashed; texts that share words are alike."""
+
+    def one(self, text: str) -> Vector:
+        vector = np.full(DIMENSIONS, 1e-3, np.float32)
+        for word in text.lower().replace(".", " ").replace("?", " ").replace(",", " ").split():
+            vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1.0
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+@dataclass
+class Engine:
+    """Writes the reply word by word, ``token_s`` seconds apart. ``reply`` may raise, or return an exception
+    to be raised after the first word."""
+
+    reply: Callable[[str], str | Exception] = lambda heard: "All right."
+    token_s: float = 0.02
+    name: str = "fake"
+    prompts: list[list[Message]] = field(default_factory=list)
+
+    async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncIterator[str]:
+        self.prompts.append(list(messages))
+        answer = self.reply(messages[-1].text)
+        words = ["Well"] if isinstance(answer, Exception) else answer.split(" ")
+        for i, word in enumerate(words[:max_tokens]):
+            await asyncio.sleep(self.token_s)
+            yield word if i == 0 else " " + word
+        if isinstance(answer, Exception):
+            raise answer
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Voice:
+    """Speaks 15 letters a second, as people do."""
+
+    rate: int = VOICE_RATE
+    letters_per_s: int = 15
+    fails: Callable[[str], bool] = lambda clause: False
+    said: list[str] = field(default_factory=list)
+
+    def say(self, clause: str) -> Samples:
+        if self.fails(clause):
+            raise RuntimeError(f"cannot say {clause}")
+        self.said.append(clause)
+        return np.full(len(clause) * self.rate // self.letters_per_s, 0.3, np.float32)
+
+
+@dataclass
+class Fakes:
+    """What ``Faculties`` is, without weights."""
+
+    vad: Any
+    asr: Any
+    eyes: Any
+    memory: Memory
+    llm: Any
+    voice: Any
+
+
+@dataclass
+class Companion:
+    """A timeline and what came of it."""
+
+    folder: Path
+    engine: Engine = field(default_factory=Engine)
+    voice: Voice = field(default_factory=Voice)
+    wait_for_eyes: Callable[[int], None] = lambda _number: None
+    deaf_to: frozenset[int] = frozenset()
+    config: Config = field(default_factory=Config)
+    tail_s: float = 3.0
+
+    _said: list[tuple[float, float, str]] = field(default_factory=list)
+    _shown: list[tuple[float, str]] = field(default_factory=list)
+
+    turns: list[TurnTrace] = field(default_factory=list)
+    described: list[tuple[float, str]] = field(default_factory=list)
+    kept: list[tuple[str, str]] = field(default_factory=list)
+    """(heard, reply) in the memory at the end."""
+    profile: list[tuple[str, str]] = field(default_factory=list)
+    events: int = 0
+    ended_s: float = 0.0
+
+    def say(self, at_s: float, text: str, seconds: float = 1.0) -> Companion:
+        """The wearer speaks."""
+        self._said.append((at_s, seconds, text))
+        return self
+
+    def show(self, at_s: float, scene: str) -> Companion:
+        """The scene camera takes a frame; no scene is a covered lens, "broken" breaks the detector."""
+        self._shown.append((at_s, scene))
+        return self
+
+    def live(self, *, virtual: bool = True) -> Companion:
+        """Lives the timeline to its end."""
+        clock.run(self._live(), virtual=virtual)
+        return self
+
+    # What an observer sees.
+
+    def frame_described(self, frame: SceneFrame, description: SceneDescription) -> None:
+        self.described.append((frame.at_s, description.sentence))
+
+    def turn_answered(self, trace: TurnTrace) -> None:
+        self.turns.append(trace)
+
+    def heard(self) -> list[str]:
+        return [t.heard for t in self.turns]
+
+    def told(self) -> list[dict[str, Any]]:
+        """Everything about the turns but wall durations."""
+        return [
+            {
+                "id": t.ended.turn_id,
+                "span": (t.ended.start, t.ended.end, t.ended.decided),
+                "heard": t.heard,
+                "reply": t.reply,
+                "route": t.route,
+                "scene": t.scene,
+                "hits": [(h.text, h.score) for h in t.hits],
+                "spoken_s": round(t.spoken_s, 6),
+                "file": t.spoken_file,
+            }
+            for t in self.turns
+        ]
+
+    async def _live(self) -> None:
+        store = Store(self.folder / "memory.db", KEY)
+        memory = Memory(store, Bag(), RecallRules())  # type: ignore[arg-type]
+        ticking = Clock()
+        fakes = Fakes(
+            Ears(),
+            Recogniser([text for _, _, text in self._said], self.deaf_to),
+            Eyes([scene for _, scene in self._shown], self.wait_for_eyes),
+            memory,
+            self.engine,
+            self.voice,
+        )
+        speaker = ReplaySpeaker(ticking, self.folder / "replies")
+        os1 = Os1(self.config, fakes, ticking, Calendar(MONDAY), speaker, self)  # type: ignore[arg-type]
+        ticking.restart()
+        try:
+            await os1.run(self._microphone(ticking), self._camera(ticking))
+            self.ended_s = ticking.now()
+            self.kept = store._rows("SELECT heard, reply FROM turns ORDER BY id")
+            self.profile = [(e.text, e.source_turn) for e in store.profile()]
+            self.events = len(await memory.events())
+        finally:
+            memory.close()
+
+    async def _microphone(self, ticking: Clock) -> AsyncIterator[AudioFrame]:
+        ends = [at + seconds for at, seconds, _ in self._said]
+        ends += [at for at, _ in self._shown]
+        sound = np.zeros(round((max(ends, default=0.0) + self.tail_s) * RATE), np.float32)
+        for i, (at, seconds, _) in enumerate(self._said):
+            sound[round(at * RATE) : round((at + seconds) * RATE)] = 0.5 + i / 100
+        for frame in frames([sound]):
+            await ticking.sleep_until((frame.start + len(frame.samples)) / RATE)
+            yield frame
+
+    async def _camera(self, ticking: Clock) -> AsyncIterator[SceneFrame]:
+        for i, (at, _) in enumerate(self._shown):
+            await ticking.sleep_until(at)
+            yield SceneFrame(at, f"frame-{i}", np.full((2, 2, 3), i, np.uint8))

@@ -1,0 +1,226 @@
+"""The command line: worth reading, one line a failure, exit codes 0, 1 and 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner, Result
+
+from os1_edge import __version__, cli, doctor
+from os1_edge.config import Config, load_config
+from os1_edge.remember.key import load_or_make
+from os1_edge.tomlfile import BadFile, line_of
+
+OWN = ("replay", "demo", "vad", "transcribe", "say", "doctor", "models")
+
+
+@pytest.fixture(autouse=True)
+def _bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model is pulled, and nothing of the user's is touched."""
+    monkeypatch.setenv("OS1_MODELS_DIR", str(tmp_path / "models"))
+    monkeypatch.setenv("OS1_KEY_FILE", str(tmp_path / "memory.key"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def os1(*words: str | Path) -> Result:
+    return CliRunner().invoke(cli.main, [str(w) for w in words])
+
+
+def failed(result: Result) -> str:
+    """The one line of a failure."""
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit), result.exception
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("os1: ")
+    return line.removeprefix("os1: ")
+
+
+def every_command() -> list[tuple[str, ...]]:
+    """The names of all commands and their commands."""
+    out: list[tuple[str, ...]] = []
+    context = click.Context(cli.main)
+    for name in OWN:
+        command = cli.main.get_command(context, name)
+        assert command is not None, name
+        out.append((name,))
+        if isinstance(command, click.Group):
+            out += [(name, sub) for sub in command.list_commands(context)]
+    return out
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_every_command_says_what_it_does(words: tuple[str, ...]) -> None:
+    for flag in ("--help", "-h"):
+        result = os1(*words, flag)
+        if result.exit_code == 2 and flag == "-h":
+            continue  # a role's own group may know --help alone
+        assert result.exit_code == 0, result.output
+        assert f"Usage: main {' '.join(words)}" in result.output
+        told = result.output.split("\n\n", 1)[1]
+        assert len(told.split("Options:")[0].split()) >= 5, "a command needs a sentence"
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    context = click.Context(cli.main)
+    for name in OWN:
+        command = cli.main.get_command(context, name)
+        assert command is not None
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert option.help or option.show_default, f"{name} --{option.name}"
+
+
+def test_the_first_page_says_where_to_start() -> None:
+    result = os1("--help")
+    assert result.exit_code == 0
+    for word in ("os1 doctor", "os1 models pull", "os1 demo", *OWN):
+        assert word in result.output
+    assert os1("--version").output.strip() == f"os1, version {__version__}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nonsense",),
+        ("replay",),
+        ("replay", "x"),
+        ("vad",),
+        ("transcribe", "x.wav", "--threads", "0"),
+        ("transcribe", "x.wav", "--threads", "many"),
+        ("say", "hi", "--out", "x.wav", "--speed", "0"),
+        ("say", "hi"),
+        ("demo", "--loud"),
+    ],
+)
+def test_a_command_used_wrongly_is_exit_code_2(words: tuple[str, ...]) -> None:
+    result = os1(*words)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    "words", [("demo", "--out", "OUT"), ("vad", "S"), ("transcribe", "S"), ("say", "hi", "--out", "OUT")]
+)
+def test_without_models_each_command_says_what_to_run(words: tuple[str, ...], tmp_path: Path) -> None:
+    soundfile.write(str(tmp_path / "S.wav"), np.zeros(1600, np.float32), 16_000)
+    names = {"OUT": tmp_path / "out", "S": tmp_path / "S.wav"}
+    line = failed(os1(*(names.get(w, w) for w in words)))
+    assert "os1 models pull" in line
+
+
+def test_doctor_without_models_says_how_to_get_them_and_is_exit_code_1() -> None:
+    result = os1("doctor")
+    assert result.exit_code == 1
+    for name in ("silero-vad", "whisper-tiny.en", "qwen2.5-0.5b", "piper-joe", "minilm-l6", "objects-ssd"):
+        assert f"MISSING  model {name}" in result.output
+        assert f"run: os1 models pull {name}" in result.output
+    assert "ok       memory key" in result.output
+
+
+def test_doctor_speaks_json(tmp_path: Path) -> None:
+    checks = json.loads(os1("doctor", "--json").output)
+    assert {"name", "ok", "found", "fix"} == set(checks[0])
+    assert {c["name"]: c["ok"] for c in checks}["Python"] is True
+    assert all(c["fix"] for c in checks if not c["ok"])
+
+
+def test_doctor_looks_at_the_settings_and_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_or_make(tmp_path / "memory.key")
+    (tmp_path / "memory.key").chmod(0o644)
+    settings = tmp_path / "config.toml"
+    settings.write_text("[hear]\nthreads = 2\nnose = 1\n")
+    monkeypatch.setattr("os1_edge.config.default_config_file", lambda: settings)
+    result = os1("doctor")
+    assert result.exit_code == 1
+    assert "MISSING  settings" in result.output
+    assert f"{settings}:3: hear.nose: no such setting" in result.output
+    assert "chmod 600" in result.output
+
+
+def test_doctor_asks_for_the_models_that_a_run_loads() -> None:
+    faculties = pytest.importorskip("os1_edge.faculties")
+    asked = {c.name.removeprefix("model ") for c in doctor.examine() if c.name.startswith("model ")}
+    assert asked == set(faculties.model_names(Config()))
+
+
+@pytest.mark.parametrize("out", ["a file", "below a file", "other files"])
+def test_a_replay_never_writes_where_something_else_lies(out: str, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    if out == "other files":
+        taken.mkdir()
+        (taken / "thesis.txt").write_text("years of work")
+    else:
+        taken.write_text("years of work")
+    before = sorted(p.name for p in tmp_path.rglob("*"))
+    line = failed(os1("demo", "--out", taken / "x" if out == "below a file" else taken))
+    assert str(taken) in line
+    assert set(p.name for p in tmp_path.rglob("*")) - set(before) <= {"memory.key"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[hear]\nsilence_s = 99\n", ":2: hear.silence_s"),
+        ("[hear]\nsilence_s = 'long'\n", ":2: hear.silence_s"),
+        ("[nose]\n", "nose: no such setting"),
+        ("[hear\n", ":1: not TOML"),
+        (None, "no such file"),
+    ],
+)
+def test_a_wrong_settings_file_is_one_line(text: str | None, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    if text is not None:
+        file.write_text(text)
+    line = failed(os1("demo", "--out", tmp_path / "out", "--config", file))
+    assert str(file) in line
+    assert words in line
+
+
+def test_a_key_others_can_read_stops_a_replay(tmp_path: Path) -> None:
+    load_or_make(tmp_path / "memory.key")
+    (tmp_path / "memory.key").chmod(0o666)
+    assert "chmod 600" in failed(os1("demo", "--out", tmp_path / "out"))
+
+
+def test_a_folder_as_key_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "memory.key").mkdir(mode=0o700)
+    assert "memory.key" in failed(os1("demo", "--out", tmp_path / "out"))
+
+
+def test_settings_default_to_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os1_edge.config.default_config_file", lambda: tmp_path / "none.toml")
+    assert load_config() == Config()
+    (tmp_path / "some.toml").write_text("[speak]\nspeed = 1.5\n")
+    assert load_config(tmp_path / "some.toml").speak.speed == 1.5
+    with pytest.raises(BadFile, match="no such file"):
+        load_config(tmp_path / "none.toml")
+
+
+def test_the_line_of_a_setting_is_found() -> None:
+    text = "# note\na = 1\n[[m]]\nx = 1\n\n[[m]]\n  x = 2\ny = 3\n[n]\nx = 4\n"
+    assert line_of(text, ("a",)) == 2
+    assert line_of(text, ("m", 0, "x")) == 4
+    assert line_of(text, ("m", 1, "x")) == 7
+    assert line_of(text, ("m", 1, "absent")) == 6
+    assert line_of(text, ("m", 0, "absent")) == 3
+    assert line_of(text, ("n", "x")) == 10
+    assert line_of(text, ("nowhere", 0, "x")) is None
+    assert line_of("", ()) is None
+
+
+def test_starting_up_loads_no_model_library() -> None:
+    """`os1 --help` is quick: the heavy libraries load with the command that needs them."""
+    heavy = ("onnxruntime", "llama_cpp", "pywhispercpp", "piper", "cv2", "soundfile")
+    code = f"import sys, os1_edge.cli; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,183 @@
+"""What the language model is asked, and what stays the same from turn to turn."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from os1_edge.converse.address import addressed
+from os1_edge.converse.prompt import ADMIT, ANSWER, REACT, TALK, Conversation, Notes, ask, system_message
+from os1_edge.converse.question import kind_of
+from os1_edge.offload.engine import Message
+from os1_edge.offload.route import decide
+from os1_edge.remember.recall import Hit
+
+NOON = datetime(2026, 3, 2, 12)
+
+
+def fact(text: str, time: datetime = NOON - timedelta(hours=4)) -> Hit:
+    return Hit("turn", text, time, "kitchen", 0.7, "similarity 0.70, 0 days old")
+
+
+def notes(*facts: str, scene: str = "") -> Notes:
+    return Notes(NOON, scene, tuple(fact(text) for text in facts))
+
+
+def test_a_question_about_the_wearer_without_a_fact_is_admitted_not_invented() -> None:
+    asked = ask("When is my flight?", notes(scene="A table."))
+    assert asked.endswith(ADMIT)
+    assert "Fact" not in asked
+
+
+def test_a_question_about_the_world_needs_no_fact() -> None:
+    assert ask("Why is the sky blue?", notes()).endswith(TALK)
+
+
+def test_a_question_is_given_its_facts_turned_to_the_wearer() -> None:
+    asked = ask("What food am I allergic to?", notes("Please remember that I am allergic to peanuts."))
+    assert asked.splitlines() == [
+        "Fact from today at 08:00: You are allergic to peanuts.",
+        "The wearer asks: What food am I allergic to?",
+        ANSWER,
+    ]
+
+
+def test_a_question_about_the_view_is_given_the_view_alone() -> None:
+    asked = ask("What am I looking at?", notes("I saw a dog.", scene="A cat on a table."))
+    assert asked.splitlines()[0] == "Fact in view now: You see a cat on a table."
+    assert "dog" not in asked
+
+
+def test_a_question_about_a_view_that_was_not_seen_is_admitted() -> None:
+    assert ask("What is in front of me?", notes("I saw a dog.")).endswith(ADMIT)
+
+
+def test_a_statement_asks_for_a_kind_word_only() -> None:
+    asked = ask("I like green tea.", notes("I like coffee."))
+    assert asked.endswith(f"The wearer says: I like green tea.\n{REACT}")
+
+
+def test_a_fact_of_another_day_says_its_day() -> None:
+    older = Notes(NOON, "", (fact("I like jam.", datetime(2026, 2, 26, 9)),))
+    assert ask("What do I like?", older).startswith("Fact from Thursday 26 February: You like jam.")
+
+
+@pytest.mark.parametrize(
+    ("heard", "kind"),
+    [
+        ("I have a dentist appointment on Thursday.", "statement"),
+        ("Good morning.", "statement"),
+        ("Please remember that I am allergic to peanuts.", "statement"),
+        ("Do not forget that my car is on level two.", "statement"),
+        ("Don't forget my keys.", "statement"),
+        ("What is the time? I am late.", "statement"),
+        ("When is my dentist appointment?", "question"),
+        ("When is my dentist appointment", "question"),
+        ("And where did I park", "question"),
+        ("Do I like tea?", "question"),
+        ("You are sure?", "question"),
+        ("Good morning. What was I working on this morning?", "question"),
+        ("What is this morning like?", "question"),
+        ("What is on the table in front of me?", "view question"),
+        ("What is on my desk?", "view question"),
+        ("What animal am I looking at?", "view question"),
+        ("Who is that?", "view question"),
+        ("What do you see?", "view question"),
+        ("", "statement"),
+    ],
+)
+def test_the_kind_of_thing_that_was_said(heard: str, kind: str) -> None:
+    assert kind_of(heard) == kind
+
+
+@pytest.mark.parametrize(
+    ("said", "turned"),
+    [
+        ("I like my tea.", "You like your tea."),
+        ("Please remember that I am allergic to peanuts.", "You are allergic to peanuts."),
+        ("Good morning. I have a dentist appointment.", "You have a dentist appointment."),
+        ("I'm late, wait for me.", "You're late, wait for you."),
+        ("The wearer is allergic to peanuts.", "You are allergic to peanuts."),
+        ("The wearer does not like rain.", "You do not like rain."),
+        ("The red one is mine.", "The red one is yours."),
+        ("Mimi and Ime made it.", "Mimi and Ime made it."),
+        ("Please.", "Please."),
+        ("", ""),
+    ],
+)
+def test_the_wearers_words_are_turned_to_the_wearer(said: str, turned: str) -> None:
+    assert addressed(said) == turned
+
+
+@given(st.text(max_size=120))
+def test_any_words_can_be_asked_about(heard: str) -> None:
+    addressed(heard)
+    assert heard in ask(heard, notes("I like tea.", scene="A cup."))
+
+
+def exchange(conversation: Conversation, number: int, system: Message) -> list[Message]:
+    """One turn as the replier does it; returns the prompt that the engine got."""
+    asked = f"Fact {number}\nThe wearer asks: {number}?"
+    prompt = conversation.messages(system, asked)
+    conversation.add(asked, f"{number}?", f"Answer {number}.")
+    return prompt
+
+
+def test_each_prompt_begins_with_the_one_before_byte_for_byte() -> None:
+    """So the model reads only what is new."""
+    conversation, system = Conversation(limit=6), system_message(["The wearer is allergic to peanuts."])
+    before: list[Message] = []
+    for number in range(6):
+        prompt = exchange(conversation, number, system)
+        assert prompt[: len(before)] == before
+        assert len(prompt) == 2 * number + 2
+        before = prompt
+    assert system_message(["The wearer is allergic to peanuts."]) == system
+
+
+def test_what_must_never_be_forgotten_stands_in_every_prompt() -> None:
+    text = system_message(["The wearer is allergic to peanuts.", "The wearer is diabetic."]).text
+    assert text.endswith(
+        "\nYou know about the wearer: You are allergic to peanuts."
+        "\nYou know about the wearer: You are diabetic."
+    )
+    assert "OS-1" in system_message([]).text
+
+
+def test_a_long_conversation_is_bounded_and_seldom_starts_anew() -> None:
+    conversation, system = Conversation(limit=6), system_message([])
+    kept, anew, before = [], 0, [system]
+    for number in range(60):
+        prompt = exchange(conversation, number, system)
+        anew += prompt[: len(before)] != before
+        before = prompt
+        kept.append(len(conversation.said()))
+    assert max(kept) == 6
+    assert anew <= 60 / 3
+    assert conversation.said()[-1] == "59?"
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 3])
+def test_a_short_memory_for_the_conversation_is_kept_to(limit: int) -> None:
+    conversation, system = Conversation(limit), system_message([])
+    for number in range(9):
+        exchange(conversation, number, system)
+        assert len(conversation.said()) <= limit
+
+
+def test_after_a_long_pause_a_new_conversation_starts() -> None:
+    conversation, system = Conversation(6), system_message([])
+    conversation.begin(NOON, 1200)
+    exchange(conversation, 1, system)
+    conversation.begin(NOON + timedelta(seconds=1200), 1200)
+    assert conversation.said() == ["1?"]
+    conversation.begin(NOON + timedelta(seconds=2401), 1200)
+    assert conversation.said() == []
+
+
+def test_nothing_leaves_the_device_without_a_server() -> None:
+    assert decide(None).route == "local"
+    assert decide(None).reason

@@ -1,0 +1,278 @@
+"""When a turn starts and ends, as timelines of speech probabilities."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from os1_edge.events import CHUNK, RATE, AudioFrame, SpeechStarted, TurnEnded
+from os1_edge.framing import frames
+from os1_edge.hear.asr import clean, encoder_positions
+from os1_edge.hear.files import SpanRules, spans, speech_spans, transcript
+from os1_edge.hear.turn import TurnDetector, TurnRules
+
+MS = RATE // 1000
+CHUNK_MS = 32
+
+
+class Timeline:
+    """Feeds pieces of (milliseconds, probability); every sample's value is its own index, so a turn's audio
+    says where it was cut."""
+
+    def __init__(self, rules: TurnRules | None = None) -> None:
+        self.detector = TurnDetector(rules or TurnRules())
+        self.at = 0
+        self.events: list[SpeechStarted | TurnEnded] = []
+
+    def hear(self, ms: float, probability: float) -> Timeline:
+        for _ in range(round(ms / CHUNK_MS)):
+            frame = AudioFrame(self.at, np.arange(self.at, self.at + CHUNK, dtype=np.float32))
+            self.at += CHUNK
+            if (event := self.detector.step(frame, probability)) is not None:
+                self.events.append(event)
+        return self
+
+    def stop(self) -> Timeline:
+        if (last := self.detector.close()) is not None:
+            self.events.append(last)
+        return self
+
+    @property
+    def turns(self) -> list[TurnEnded]:
+        return [e for e in self.events if isinstance(e, TurnEnded)]
+
+    @property
+    def names(self) -> list[str]:
+        return [type(e).__name__ for e in self.events]
+
+
+def test_a_click_does_not_start_a_turn() -> None:
+    assert Timeline().hear(500, 0.01).hear(64, 0.99).hear(2000, 0.01).stop().events == []
+
+
+def test_clicks_that_follow_each_other_do_not_add_up_to_speech() -> None:
+    line = Timeline()
+    for _ in range(50):
+        line.hear(64, 0.99).hear(32, 0.1)
+    assert line.stop().events == []
+
+
+def test_stop_said_in_250_ms_is_a_turn() -> None:
+    (turn,) = Timeline().hear(992, 0.01).hear(256, 0.95).hear(992, 0.01).turns
+    assert turn.start == 992 * MS
+    assert turn.end == (992 + 256) * MS
+    assert "silence" in turn.reason
+
+
+def test_a_turn_is_over_half_a_second_after_the_last_speech() -> None:
+    (turn,) = Timeline().hear(320, 0.9).hear(3200, 0.01).turns
+    assert 0.5 * RATE <= turn.decided - turn.end < 0.5 * RATE + CHUNK
+
+
+def test_the_soft_beginning_of_a_word_is_kept() -> None:
+    """The detector is late: 300 ms before it is sure belong to the turn."""
+    (turn,) = Timeline().hear(992, 0.3).hear(640, 0.9).hear(992, 0.01).turns
+    assert turn.audio_start <= turn.start - 300 * MS
+    assert turn.audio[0] == turn.audio_start
+    assert turn.audio_start > turn.start - 300 * MS - CHUNK
+
+
+def test_speech_in_the_first_chunk_of_a_stream_is_whole() -> None:
+    (turn,) = Timeline().hear(640, 0.9).hear(992, 0.01).turns
+    assert (turn.start, turn.audio_start, turn.audio[0]) == (0, 0, 0)
+
+
+def test_the_audio_has_a_short_tail_and_no_gap() -> None:
+    (turn,) = Timeline().hear(992, 0.01).hear(640, 0.9).hear(992, 0.01).turns
+    assert np.array_equal(turn.audio, np.arange(turn.audio_start, turn.audio_start + len(turn.audio)))
+    after = turn.audio_start + len(turn.audio) - turn.end
+    assert 300 * MS <= after < 300 * MS + CHUNK
+
+
+@pytest.mark.parametrize(("pause_ms", "turns"), [(128, 1), (448, 1), (576, 2), (2016, 2)])
+def test_a_pause_inside_a_sentence_keeps_one_turn(pause_ms: int, turns: int) -> None:
+    line = Timeline().hear(640, 0.9).hear(pause_ms, 0.01).hear(640, 0.9).hear(992, 0.01)
+    assert len(line.turns) == turns
+
+
+def test_a_hesitating_voice_goes_on_below_the_threshold_to_start() -> None:
+    line = Timeline().hear(320, 0.9).hear(2016, 0.4).hear(320, 0.9).hear(992, 0.01)
+    assert line.names == ["SpeechStarted", "TurnEnded"]
+
+
+def test_silence_before_any_speech_never_ends_anything() -> None:
+    assert Timeline().hear(60_000, 0.0).events == []
+    assert Timeline().hear(60_000, 0.0).stop().events == []
+
+
+def test_nothing_heard_at_all_is_no_turn() -> None:
+    assert Timeline().stop().events == []
+
+
+def test_a_monologue_is_cut_at_thirty_seconds() -> None:
+    line = Timeline().hear(992, 0.01).hear(70_016, 0.9).hear(992, 0.01)
+    first, second, third = line.turns
+    assert (first.end - first.start) == pytest.approx(30 * RATE, abs=CHUNK)
+    assert "longest" in first.reason
+    assert "longest" in second.reason
+    assert "silence" in third.reason
+    assert [t.turn_id for t in line.turns] == ["t0001", "t0002", "t0003"]
+
+
+def test_a_monologue_cut_in_two_says_no_word_twice_and_loses_none() -> None:
+    line = Timeline().hear(992, 0.01).hear(70_016, 0.9).hear(992, 0.01)
+    spoken = np.concatenate([t.audio for t in line.turns])
+    assert np.array_equal(spoken, np.arange(spoken[0], spoken[0] + len(spoken)))
+
+
+@pytest.mark.parametrize("silence_ms", [100, 500, 2000])
+@pytest.mark.parametrize("pause_ms", [128, 512, 640, 3008])
+def test_the_next_turn_holds_no_speech_of_the_one_before(silence_ms: int, pause_ms: int) -> None:
+    line = Timeline(TurnRules(silence=silence_ms * MS))
+    line.hear(992, 0.01).hear(1600, 0.9).hear(pause_ms, 0.01).hear(1600, 0.9).hear(3008, 0.01)
+    for before, after in pairwise(line.turns):
+        assert after.audio_start >= before.end
+        assert after.start >= before.decided - CHUNK * 3
+
+
+def test_a_turn_is_closed_when_the_microphone_stops() -> None:
+    line = Timeline().hear(320, 0.01).hear(640, 0.9).stop()
+    assert line.names == ["SpeechStarted", "TurnEnded"]
+    assert line.turns[0].reason == "the microphone stopped"
+    assert line.turns[0].end == (320 + 640) * MS
+    assert line.stop().names == ["SpeechStarted", "TurnEnded"]
+
+
+def test_speaking_says_whether_a_turn_is_open() -> None:
+    line = Timeline().hear(64, 0.9)
+    assert not line.detector.speaking
+    assert line.hear(64, 0.9).detector.speaking
+    assert not line.hear(992, 0.0).detector.speaking
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.45, 0.99])
+def test_an_hour_of_it_needs_no_more_memory_than_a_minute(probability: float) -> None:
+    detector = TurnDetector()
+    chunk = np.zeros(CHUNK, np.float32)
+    most = 0
+    for i in range(3600 * RATE // CHUNK):
+        detector.step(AudioFrame(i * CHUNK, chunk), probability)
+        most = max(most, len(detector._frames) + len(detector._before))
+    assert most <= 30 * RATE // CHUNK + 30
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.sampled_from([0.0, 0.2, 0.4, 0.6, 1.0])), max_size=40))
+def test_whatever_is_heard_turns_are_in_order_and_whole(pieces: list[tuple[int, float]]) -> None:
+    line = Timeline()
+    for chunks, probability in pieces:
+        line.hear(chunks * CHUNK_MS, probability)
+    line.stop()
+    assert line.names == ["SpeechStarted", "TurnEnded"] * len(line.turns)
+    for turn in line.turns:
+        assert 0 <= turn.audio_start <= turn.start < turn.end <= turn.decided <= line.at
+        assert turn.audio_start + len(turn.audio) >= turn.end
+        assert turn.end - turn.start >= 3 * CHUNK
+    for before, after in pairwise(line.turns):
+        assert before.end <= after.audio_start
+        assert before.decided <= after.start
+
+
+@given(st.lists(st.integers(0, 3000), max_size=12))
+def test_blocks_of_any_length_are_the_same_sound_in_frames(lengths: list[int]) -> None:
+    sound = np.arange(1, sum(lengths) + 1, dtype=np.float32)
+    cuts = np.cumsum([0, *lengths])
+    got = list(frames(sound[a:b] for a, b in pairwise(cuts)))
+    assert [f.start for f in got] == list(range(0, len(got) * CHUNK, CHUNK))
+    assert all(f.samples.shape == (CHUNK,) and f.samples.dtype == np.float32 for f in got)
+    whole = np.concatenate([f.samples for f in got]) if got else np.zeros(0, np.float32)
+    assert np.array_equal(whole[: len(sound)], sound)
+    assert not whole[len(sound) :].any()
+    assert len(whole) - len(sound) < CHUNK
+
+
+@given(st.lists(st.floats(0, 1), max_size=300), st.integers(1, 6), st.integers(1, 8))
+def test_spans_of_speech_are_ordered_disjoint_and_inside(
+    probabilities: list[float], min_speech: int, min_silence: int
+) -> None:
+    rules = SpanRules(min_speech=min_speech, min_silence=min_silence)
+    found = spans(probabilities, rules)
+    for a, b in found:
+        assert 0 <= a < b <= len(probabilities)
+        assert b - a >= min_speech
+        assert probabilities[a] >= rules.start_above
+        assert probabilities[b - 1] >= rules.stop_below
+    for (_, b), (c, _) in pairwise(found):
+        assert c - b >= min_silence
+
+
+class Loud:
+    """A voice detector that calls loud sound speech, one chunk late as Silero is."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._last = 0.0
+
+    def probability(self, chunk: np.ndarray) -> float:
+        was, self._last = self._last, float(np.abs(chunk).max() > 0.1)
+        return was
+
+
+def test_spans_stand_where_the_sound_is_and_never_past_its_end() -> None:
+    quiet, loud = np.zeros(RATE, np.float32), np.full(RATE + 7, 0.5, np.float32)
+    seconds, found = speech_spans([quiet, loud], Loud())  # type: ignore[arg-type]
+    assert seconds == pytest.approx(2.0, abs=0.001)
+    ((start, end),) = found
+    assert start == pytest.approx(1.0, abs=0.033)
+    assert 1.95 <= end <= seconds
+
+
+def test_no_sound_at_all_has_no_speech_and_no_text() -> None:
+    assert speech_spans([], Loud()) == (0.0, [])  # type: ignore[arg-type]
+    assert transcript([], NotAsked(), Loud()) == (0.0, [])  # type: ignore[arg-type]
+    assert transcript([np.zeros(RATE, np.float32)], NotAsked(), Loud()) == (1.0, [])  # type: ignore[arg-type]
+
+
+class NotAsked:
+    """A recogniser that must not be asked: it invents words in silence."""
+
+    def segments(self, audio: np.ndarray) -> list[object]:
+        raise AssertionError("asked about silence")
+
+
+@given(st.floats(0, 120))
+def test_whisper_computes_enough_of_its_window_in_whole_steps(seconds: float) -> None:
+    positions = encoder_positions(seconds)
+    if positions:
+        assert positions % 256 == 0
+        assert 512 <= positions < 1500
+        assert positions >= seconds * 50 + 64
+    else:
+        assert seconds > 20
+
+
+def test_a_short_word_gets_the_smallest_window_and_half_a_minute_the_whole() -> None:
+    assert encoder_positions(0.3) == 512
+    assert encoder_positions(8.9) == 512
+    assert encoder_positions(10) == 768
+    assert encoder_positions(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (" [Music] Hello  there.", "Hello there."),
+        ("(wind blowing)", ""),
+        ("*coughs* Good morning ♪ la la ♪", "Good morning"),
+        ("[BLANK_AUDIO]", ""),
+        ("I paid $3.14 [for two] teas", "I paid $3.14 teas"),
+        ("", ""),
+    ],
+)
+def test_tags_of_noise_are_no_words(raw: str, text: str) -> None:
+    assert clean(raw) == text
