@@ -120,6 +120,8 @@ class Server:
                 ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share
                 ("grpc.max_receive_message_length", wire.REQUEST_BYTES),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),  # half of what clients send
+                ("grpc.keepalive_time_ms", 10_000),  # a link that died in silence is a client that went away
+                ("grpc.keepalive_timeout_ms", 5_000),
             ],
         )
         edge_pb2_grpc.add_EdgeServicer_to_server(EdgeServicer(answerer), self._server)

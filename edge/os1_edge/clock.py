@@ -60,7 +60,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._job_done)
         return future
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Waits for the threads, however long: a timeout (Python 3.12 gives one) would be over at once."""
         await super().shutdown_default_executor()
 

@@ -296,6 +296,13 @@ def test_what_was_told_in_another_conversation_comes_back_when_asked_for(tmp_pat
     assert len(told.engine.prompts[1]) == 2
 
 
+def test_saying_it_again_makes_the_profile_surer_not_longer(tmp_path: Path) -> None:
+    told = Companion(tmp_path).say(1.0, "I live in Oslo.").say(6.0, "Yes. I live in Oslo.").live()
+    assert told.profile == [("The wearer lives in Oslo.", "t0002")]
+    told = Companion(tmp_path / "2").say(1.0, "I live in Oslo.").say(6.0, "I live in Rome.").live()
+    assert len(told.profile) == 2  # another place is another line: revising it needs a language model
+
+
 def scene(folder: Path) -> Companion:
     told = Companion(folder, Engine(echo, token_s=0.01), Voice(letters_per_s=150), tail_s=0.7)
     told.show(0.0, "A cup on a table.").say(0.2, "I like green tea.", 0.4)

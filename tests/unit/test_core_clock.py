@@ -152,3 +152,22 @@ def test_cuts_may_be_given_in_any_order_and_midnight_is_no_wall() -> None:
     assert calendar.at(15) == datetime(2027, 1, 1, 0, 0, 5)
     assert calendar.at(25) == datetime(2027, 1, 2, 0, 0, 5)
     assert Calendar(datetime(2026, 12, 31, 23, 59)).at(120) == datetime(2027, 1, 1, 0, 1)
+
+
+def test_a_thread_still_busy_at_the_end_is_waited_for_in_real_time() -> None:
+    """Python gives it five minutes; virtual ones would be over at once, with a warning."""
+    done = []
+
+    def busy() -> None:
+        time.sleep(0.1)
+        done.append(True)
+
+    async def main() -> None:
+        task = asyncio.create_task(asyncio.to_thread(busy))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(main(), virtual=True)
+    assert done

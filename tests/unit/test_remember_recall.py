@@ -209,6 +209,7 @@ def test_what_the_wearer_states_of_themselves_enters_the_profile(said: str, kind
         "What food am I allergic to?",
         "Do you think I like tea?",
         "I like tea?",
+        "I like tea, do I not?",
         "You are allergic to nuts.",
         "My sister is allergic to nuts.",
         "I like.",

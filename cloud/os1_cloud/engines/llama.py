@@ -101,12 +101,20 @@ class Llama:
         if not prompt.session or prompt.session != self._session:
             self._llama.reset()
         self._session = prompt.session
-        for end in range(STEP, len(tokens), STEP):
+        for end in range(self._known(tokens) + STEP, len(tokens), STEP):
             if stop.is_set():
                 return
             with closing(self._llama.generate(tokens[:end], temp=0.0)) as read:
                 next(read)
         yield from self._write(tokens, grammar, min(prompt.max_tokens, room), stop)
+
+    def _known(self, tokens: list[int]) -> int:
+        """How many of the prompt's first tokens llama.cpp still holds."""
+        held = self._llama.input_ids[: self._llama.n_tokens].tolist()
+        return next(
+            (n for n, (a, b) in enumerate(zip(held, tokens, strict=False)) if a != b),
+            min(len(held), len(tokens)),
+        )
 
     def _write(
         self, tokens: list[int], grammar: Any, max_tokens: int, stop: threading.Event

@@ -13,8 +13,8 @@ import numpy as np
 from os1_edge.events import RATE, Samples
 from os1_edge.native import let_threads_sleep
 
-WINDOW_S = 30.0
-"""Whisper sees this much at once; its encoder has 1500 positions for it, 50 a second."""
+WINDOW = 1500
+"""Encoder positions of Whisper's whole 30 s window, 50 a second."""
 
 MIN_CONTEXT = 512
 """Encoder positions at least: with fewer, clips of 1.5-3 s fall into repetition loops."""
@@ -23,11 +23,16 @@ CONTEXT_STEP = 256
 """Encoder positions come in multiples of this: with flash attention and another number, a transcript
 depends on the utterance before it."""
 
-TOKENS_PER_S = 8.0
-"""More text than this cannot have been said; the cap stops repetition loops."""
-
 NON_SPEECH = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪[^♪]*♪?")
 """Tags such as [Music] or (wind blowing) that Whisper writes where nobody speaks."""
+
+
+GGML = b"lmgg"
+"""The first bytes of a whisper.cpp model; given anything else, whisper.cpp ends the process."""
+
+
+class NotWhisper(Exception):
+    """The model named for speech recognition is not one; the message names its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ def encoder_positions(seconds: float) -> int:
     """How much of Whisper's 30 s window to compute for ``seconds`` of audio; 0 means all of it."""
     needed = math.ceil(seconds * 50) + 64
     positions = max(MIN_CONTEXT, math.ceil(needed / CONTEXT_STEP) * CONTEXT_STEP)
-    return 0 if positions >= 1500 else positions
+    return 0 if positions >= WINDOW else positions
 
 
 def clean(text: str) -> str:
@@ -56,8 +61,16 @@ class Whisper:
 
     def __init__(self, model: Path, language: str = "en", threads: int = 2) -> None:
         let_threads_sleep()
+        """Loads ``model``.
+
+        Raises:
+            NotWhisper: it is no whisper.cpp model.
+        """
         from pywhispercpp.model import Model
 
+        with model.open("rb") as file:
+            if file.read(len(GGML)) != GGML:
+                raise NotWhisper(f"{model}: not a Whisper model")
         self._model = Model(
             str(model),
             n_threads=threads,
@@ -75,13 +88,14 @@ class Whisper:
             return []
         # whisper.cpp refuses less than 100 ms and does badly on less than a second.
         padded = np.pad(audio, (0, max(0, RATE * 11 // 10 - len(audio))))
+        # No cap on tokens: it would end a repetition loop before Whisper's own entropy check sees it and
+        # decodes again ("five five" became fifteen fives).
         found: list[Any] = self._model.transcribe(
             np.ascontiguousarray(padded, np.float32),
             language=self._language,
             no_context=True,
             suppress_nst=True,
             audio_ctx=encoder_positions(len(padded) / RATE),
-            max_tokens=math.ceil(TOKENS_PER_S * min(seconds, WINDOW_S)) + 16,
         )
         cleaned = (Segment(s.t0 / 100, min(s.t1 / 100, seconds), clean(s.text)) for s in found)
         return [s for s in cleaned if s.text]

@@ -27,14 +27,20 @@ class LocalLlama:
             model: a GGUF file with a chat template.
             threads: CPU threads.
             context: tokens of prompt and answer together.
+
+        Raises:
+            EngineError: the file is no GGUF model.
         """
         let_threads_sleep()
         from llama_cpp import Llama
 
         self.name = model.stem
-        self._llama: Any = Llama(
-            str(model), n_ctx=context, n_threads=threads, n_threads_batch=threads, verbose=False
-        )
+        try:
+            self._llama: Any = Llama(
+                str(model), n_ctx=context, n_threads=threads, n_threads_batch=threads, verbose=False
+            )
+        except ValueError:
+            raise EngineError(f"{model}: not a language model that can be read") from None
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama")
 
     def close(self) -> None:
