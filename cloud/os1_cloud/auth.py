@@ -88,8 +88,7 @@ class Guard(grpc.aio.ServerInterceptor):
             or self._tokens.who(call.invocation_metadata) is not None
         ):
             return handler
-        if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(_refuse)
+        # For a streamed method as well: a call that is aborted before its first message has no shape.
         return grpc.unary_unary_rpc_method_handler(_refuse)
 
 

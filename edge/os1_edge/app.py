@@ -1,7 +1,7 @@
 """Wires a Config into a running system: the one module that knows every room.
 
-Three tasks share one loop. *Listen* finds turns in the microphone's frames, *look* describes the camera's
-frames, *talk* answers turns one after the other. Models run in worker threads, one each. A turn is made
+Three jobs share one loop. *Listen* finds turns in the microphone's frames, *look* has the camera's frames
+described, *talk* answers turns one after the other. Models run in worker threads, one each. A turn is made
 only of what had been captured when the wearer stopped speaking, counted in samples, so the same recording
 gives the same answers on the wall clock and on the virtual one.
 """
@@ -38,6 +38,9 @@ TURNS_WAITING = 8
 
 VIEWS_KEPT = 16
 """Descriptions kept to look back at; a turn needs the newest one before its end."""
+
+FRAMES_AHEAD = 4
+"""Frames that may wait to be described, as pictures are large; beyond that the camera waits."""
 
 NOTHING_SEEN = SceneDescription("", (), 0, "dark", False, "no frame has come yet")
 
@@ -114,6 +117,7 @@ class Os1:
         self._heard_all = False
         self._something_new = asyncio.Event()
         self._views: deque[View] = deque(maxlen=VIEWS_KEPT)
+        self._taken: asyncio.Queue[tuple[SceneFrame, View] | None] = asyncio.Queue(FRAMES_AHEAD)
         self._ears = ThreadPoolExecutor(1, thread_name_prefix="ears")
         self._eyes = ThreadPoolExecutor(1, thread_name_prefix="eyes")
         self._mouth = ThreadPoolExecutor(1, thread_name_prefix="mouth")
@@ -127,6 +131,7 @@ class Os1:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._look(camera))
+                tasks.create_task(self._note_views())
                 tasks.create_task(self._talk())
                 tasks.create_task(self._listen(microphone))
         except ExceptionGroup as group:
@@ -154,12 +159,21 @@ class Os1:
         self._something_new.set()
 
     async def _look(self, camera: AsyncIterator[SceneFrame]) -> None:
+        """Takes the frames; one is in view from its own time on, however long its description takes."""
         loop = asyncio.get_running_loop()
         async for frame in camera:
             described = loop.run_in_executor(self._eyes, self._faculties.eyes.look, frame.image)
-            self._views.append(View(frame.at_s, described))
+            view = View(frame.at_s, described)
+            self._views.append(view)
+            await self._taken.put((frame, view))
+        await self._taken.put(None)
+
+    async def _note_views(self) -> None:
+        """Tells and remembers what was seen, in the order of the frames."""
+        while (taken := await self._taken.get()) is not None:
+            frame, view = taken
             try:
-                description = await described
+                description = await view.described
             except Exception:
                 log.exception("could not describe the scene frame at %.1f s", frame.at_s)
                 continue

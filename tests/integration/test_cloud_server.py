@@ -129,11 +129,13 @@ def test_an_answer_is_accepted_first_then_written_then_done() -> None:
 def test_silence_is_filled_with_progress() -> None:
     async def story() -> None:
         async with world(heartbeat_s=0.01) as w:
-            first, second = w.ask("a"), w.ask("b")
+            first = w.ask("a")
+            await until(lambda: w.engine.begun == 1)
+            second = w.ask("b")
             await until(lambda: w.answerer.load.waiting == 1)
             for call, queued in ((first, False), (second, True)):
-                seen = [await call.read() for _ in range(3)]
-                assert [e.WhichOneof("event") for e in seen] == ["accepted", "progress", "progress"]
+                seen = [await call.read() for _ in range(8)]
+                assert [e.WhichOneof("event") for e in seen] == ["accepted"] + ["progress"] * 7
                 assert seen[-1].progress.queued == queued
 
     timeline(story)

@@ -29,6 +29,13 @@ pytestmark = [pytest.mark.models, pytest.mark.timeout(120)]
 SENTENCE = "The meeting with Doctor Lee is on Friday in the old library."
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _models(pulled: Callable[[str], Path]) -> None:
+    """Every test here needs the ears and the voice."""
+    for name in ("silero-vad", "whisper-tiny.en", "piper-joe"):
+        pulled(name)
+
+
 @pytest.fixture(scope="module")
 def vad(pulled: Callable[[str], Path]) -> SileroVad:
     return SileroVad(pulled("silero-vad"))

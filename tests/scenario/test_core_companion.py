@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from companion import VOICE_RATE, Companion, Engine, Voice
 
-from os1_edge.app import SORRY, TURNS_WAITING, VIEWS_KEPT
+from os1_edge.app import FRAMES_AHEAD, SORRY, TURNS_WAITING, VIEWS_KEPT
 from os1_edge.config import Config
 from os1_edge.events import AudioFrame
 from os1_edge.offload.engine import EngineError
@@ -114,6 +114,42 @@ def test_a_frame_still_being_described_is_waited_for(tmp_path: Path) -> None:
     told = Companion(tmp_path, Waits(token_s=0.0), Voice(letters_per_s=150), slow, tail_s=0.7)
     told.show(0.0, "A cup.").show(0.45, "A cat.").say(0.1, "What is that?", 0.4).live(virtual=False)
     assert told.turns[0].scene == "A cat."
+
+
+def test_a_frame_behind_a_slow_one_is_still_what_was_in_view(tmp_path: Path) -> None:
+    """The eyes are busy with the first frame until after the turn; the second was taken all the same."""
+
+    def slow(number: int) -> None:
+        if number == 0:
+            threading.Event().wait(0.9)
+
+    told = Companion(tmp_path, Engine(token_s=0.0), Voice(letters_per_s=150), slow, tail_s=0.6)
+    told.show(0.0, "A cup.").show(0.25, "A cat.").say(0.1, "What is that?", 0.3).live(virtual=False)
+    assert told.turns[0].scene == "A cat."
+    assert told.described == [(0.0, "A cup."), (0.25, "A cat.")]
+
+
+def test_a_camera_far_ahead_of_the_eyes_waits(tmp_path: Path) -> None:
+    """Pictures are large: only a few may wait to be described."""
+    first, taken, most = threading.Event(), [], []
+
+    def slow(number: int) -> None:
+        if number == 0:
+            first.wait(0.3)
+            most.append(len(taken))
+
+    class Counts(Companion):
+        async def _camera(self, ticking):  # type: ignore[no-untyped-def]
+            async for frame in Companion._camera(self, ticking):
+                taken.append(frame.at_s)
+                yield frame
+
+    told = Counts(tmp_path, wait_for_eyes=slow, tail_s=0.5)
+    for i in range(FRAMES_AHEAD + 10):
+        told.show(i / 1000, f"Scene {i}.")
+    told.live(virtual=False)
+    assert len(told.described) == FRAMES_AHEAD + 10
+    assert most[0] <= FRAMES_AHEAD + 2
 
 
 def test_a_turn_that_waits_long_still_knows_what_was_in_view(tmp_path: Path) -> None:

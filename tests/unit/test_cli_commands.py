@@ -165,6 +165,13 @@ def test_a_replay_never_writes_where_something_else_lies(out: str, tmp_path: Pat
     assert {p.name for p in tmp_path.rglob("*")} - set(before) <= {"memory.key"}
 
 
+def test_a_replay_that_cannot_run_leaves_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.json").write_text("{}")
+    assert "os1 models pull" in failed(os1("demo", "--out", tmp_path / "out"))
+    assert (tmp_path / "out" / "report.json").read_text() == "{}"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -7,13 +7,14 @@ from datetime import datetime
 from pathlib import Path
 from time import perf_counter
 
+import os1_models
 from os1_edge import clock
 from os1_edge.app import Os1
 from os1_edge.config import Config, overridden
 from os1_edge.device.replay import camera, microphone, seed_memory, session_seconds
 from os1_edge.device.session import load_session
 from os1_edge.device.speaker import ReplaySpeaker
-from os1_edge.faculties import load
+from os1_edge.faculties import load, model_names
 from os1_edge.remember.memory import Memory
 from os1_edge.replay.page import write_page
 from os1_edge.replay.recorder import Recorder, Told
@@ -32,6 +33,9 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
     session = load_session(folder)
     config = overridden(config, session.file.config, folder / "session.toml")
     seeds = seed_memory(session)
+    _make_place(out)
+    for name in model_names(config):
+        os1_models.path(name)  # a missing model is told before an earlier replay is removed
     _clear(out)
     began = perf_counter()
     faculties = load(config, out / "memory.db", key)
@@ -62,8 +66,8 @@ async def _remember(memory: Memory, seeds: list[tuple[datetime, str]]) -> None:
         await memory.keep_turn(f"seed{number:04d}", 0, time, text, "", "")
 
 
-def _clear(out: Path) -> None:
-    """Makes ``out`` an empty place for a replay; removes an earlier replay's files, nothing else."""
+def _make_place(out: Path) -> None:
+    """Makes the folder ``out``; it may be there already, empty or with an earlier replay."""
     if out.exists() and not out.is_dir():
         raise BadFile(out, "is a file; name a folder for the replay's output")
     if (
@@ -74,6 +78,10 @@ def _clear(out: Path) -> None:
     ):
         raise BadFile(out, "holds other files; name an empty or new folder for the replay's output")
     out.mkdir(parents=True, exist_ok=True)
+
+
+def _clear(out: Path) -> None:
+    """Removes an earlier replay's files, nothing else."""
     shutil.rmtree(out / "replies", ignore_errors=True)
     for name in ("report.json", "report.html", "memory.db", "memory.db-wal", "memory.db-shm"):
         (out / name).unlink(missing_ok=True)
