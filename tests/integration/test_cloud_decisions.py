@@ -109,6 +109,7 @@ def test_a_token_has_a_name_and_a_wrong_one_has_none(tmp_path: Path) -> None:
         [("authorization", "secret")],
         [("authorization", b"Bearer secret")],
         [("authorization", "Bearer wrong"), ("authorization", "Bearer secret")],
+        [("authorization", "Bearer secret"), ("authorization", "Bearer wrong")],
         [("authorization", "Bearer " + hashlib.sha256(b"secret").hexdigest())],
     ):
         assert tokens.who(metadata) is None, metadata

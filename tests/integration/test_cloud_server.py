@@ -372,9 +372,12 @@ def test_a_port_in_use_is_refused() -> None:
     async def story() -> None:
         first, second = Server(Answerer(Scripted())), Server(Answerer(Scripted()))
         port = await first.start(HERE)
-        with pytest.raises(ServeError, match="in use"):
-            await second.start(Address("127.0.0.1", port))
-        await first.drain(0)
+        try:
+            with pytest.raises(ServeError, match="in use"):
+                await second.start(Address("127.0.0.1", port))
+        finally:
+            await first.drain(0)
+            await second.drain(0)
 
     timeline(story)
 

@@ -181,3 +181,22 @@ def test_after_a_long_pause_a_new_conversation_starts() -> None:
 def test_nothing_leaves_the_device_without_a_server() -> None:
     assert decide(None).route == "local"
     assert decide(None).reason
+
+
+@pytest.mark.parametrize(
+    ("heard", "kind"),
+    [
+        ("What a lovely morning!", "statement"),
+        ("What a day.", "statement"),
+        ("Have a nice day.", "statement"),
+        ("Have you seen my keys", "question"),
+        ("where did I park", "question"),
+        ("So, is this a cup", "view question"),
+    ],
+)
+def test_a_greeting_is_no_question_and_a_question_needs_no_mark(heard: str, kind: str) -> None:
+    assert kind_of(heard) == kind
+
+
+def test_so_far_is_not_a_preface() -> None:
+    assert addressed("So far I have walked two miles.") == "So far you have walked two miles."

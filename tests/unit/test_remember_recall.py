@@ -243,3 +243,15 @@ def test_saying_it_again_makes_it_surer_but_never_certain() -> None:
     for _ in range(5):
         confidence, before = reinforced(confidence), confidence
         assert before < confidence <= 1
+
+
+def test_a_place_that_is_not_known_is_not_one_event_across_a_gap() -> None:
+    clusterer = EventClusterer()
+    vector = np.ones(384, np.float32) / np.sqrt(np.float32(384))
+    morning = datetime(2026, 3, 2, 8)
+    context = RealtimeContext(0.0, "", "", "somewhere", "unknown")
+    assert clusterer.add(context, morning, vector) is None
+    assert clusterer.add(context, morning + timedelta(minutes=29), vector) is None
+    closed = clusterer.add(context, morning + timedelta(minutes=75), vector)
+    assert closed is not None
+    assert closed.end == morning + timedelta(minutes=29)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 _PREFACE = re.compile(
-    r"^(?:(?:please|hey|oh|so|well|ok|okay|good (?:morning|afternoon|evening|night)|hello|hi)\b[,.! ]*)+",
+    r"^(?:(?:please|hey|good (?:morning|afternoon|evening|night)|hello|hi)\b[,.! ]*"
+    r"|(?:oh|so|well|ok|okay)[,.!] *)+",
     re.I,
 )
 _REMEMBER = re.compile(r"^(?:remember|note|keep in mind|do not forget|don't forget)(?: that)? ", re.I)

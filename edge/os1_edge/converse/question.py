@@ -13,10 +13,12 @@ Kind = Literal["statement", "question", "view question"]
 
 _STARTS = re.compile(
     r"(?:(?:and|but|so|ok|okay|hey|please|now)[, ]+)*"
-    r"(?:what|when|where|who|whom|whose|which|why|how|is|are|am|was|were|do(?! not\b)|does|did|can|could|will"
-    r"|would|should|has|have|may|might)\b(?: n't)?",
+    r"(?:(?:what|when|where|who|whom|whose|which|why|how)(?! (?:a|an)\b)\b"
+    r"|(?:is|are|am|was|were|do|does|did|can|could|will|would|should|has|have|may|might)(?:n't)? "
+    r"(?:i|you|we|he|she|it|they|this|that|there|the|my|your|our|any|some)\b)",
     re.I,
 )
+"""How a question begins; recognition may leave out its mark. "What a day" and "Have a nice day" are none."""
 
 _VIEW = re.compile(
     r"\bin front of\b|\blook(?:ing)? at\b|\b(?:do|can|could|did) (?:you|i) see\b|\bin (?:my |the )?view\b"
@@ -30,6 +32,6 @@ _VIEW = re.compile(
 def kind_of(heard: str) -> Kind:
     """Whether ``heard`` states something, asks something, or asks about what is in view now."""
     last = re.split(r"(?<=[.!?])\s+", heard.strip())[-1]
-    if not last.endswith("?") and not _STARTS.match(last):
+    if last.endswith("!") or not (last.endswith("?") or _STARTS.match(last)):
         return "statement"
     return "view question" if _VIEW.search(last) else "question"

@@ -56,21 +56,30 @@ def clean(text: str) -> str:
     return " ".join(NON_SPEECH.sub(" ", text).split())
 
 
+class UnknownLanguage(Exception):
+    """A language code that Whisper does not have."""
+
+
 class Whisper:
     """One loaded Whisper model. Blocking; call it in a worker thread, one call at a time."""
 
     def __init__(self, model: Path, language: str = "en", threads: int = 2) -> None:
-        let_threads_sleep()
         """Loads ``model``.
 
         Raises:
             NotWhisper: it is no whisper.cpp model.
+            UnknownLanguage: ``language`` is neither "auto" nor one of Whisper's codes.
         """
+        let_threads_sleep()
         from pywhispercpp.model import Model
 
         with model.open("rb") as file:
             if file.read(len(GGML)) != GGML:
                 raise NotWhisper(f"{model}: not a Whisper model")
+        if language != "auto" and language not in Model.available_languages():
+            raise UnknownLanguage(
+                f'Whisper knows no language "{language}"; give a code such as en or de, or auto'
+            )
         self._model = Model(
             str(model),
             n_threads=threads,

@@ -14,6 +14,10 @@ THRESHOLD = 0.75
 """Cosine similarity of "location, activity" above which two contexts belong to one event."""
 
 
+LONGEST_GAP_S = 1800.0
+"""Contexts further apart than this are not contiguous: nothing is known of the time between them."""
+
+
 @dataclass(frozen=True, slots=True)
 class DailyEvent:
     """A run of alike contexts: when, where, doing what."""
@@ -49,7 +53,8 @@ class EventClusterer:
 
     def add(self, context: RealtimeContext, time: datetime, vector: Vector) -> DailyEvent | None:
         """Takes the next context with its ``place_key``'s embedding; returns the event that it closes."""
-        alike = all(float(vector @ other) >= self.threshold for other in self._kinds.values())
+        contiguous = not self._run or (time - self._run[-1][1]).total_seconds() <= LONGEST_GAP_S
+        alike = contiguous and all(float(vector @ other) >= self.threshold for other in self._kinds.values())
         closed = None if alike else self.close()
         self._run.append((context, time))
         self._kinds[place_key(context.location, context.activity)] = vector

@@ -83,6 +83,8 @@ class Store:
             migrate(self._db)
         except sqlcipher3.DatabaseError as e:
             self._db.close()
+            if "locked" in str(e):
+                raise BadMemory(f"{path}: another OS-1 is using it; end that one first") from None
             raise BadMemory(f"{path}: not a memory file, or another key ({e}); nothing was changed") from None
         except ValueError as e:
             self._db.close()
