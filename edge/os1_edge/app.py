@@ -13,12 +13,14 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal, Protocol
 
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
+from os1_edge.converse.guard import fault
 from os1_edge.converse.reply import Asked, Replier
 from os1_edge.device.speaker import Speaker
 from os1_edge.events import RATE, AudioFrame, RealtimeContext, SceneFrame, TurnEnded
@@ -44,9 +46,6 @@ FRAMES_AHEAD = 4
 
 NOTHING_SEEN = SceneDescription("", (), 0, "dark", False, "no frame has come yet")
 
-SORRY = "Sorry, I could not think of an answer."
-"""Spoken when the language engine fails."""
-
 
 @dataclass(slots=True)
 class TurnTrace:
@@ -55,7 +54,7 @@ class TurnTrace:
     ended: TurnEnded
     heard: str = ""
     reply: str = ""
-    route: Literal["local", "cloud", "fallback"] = "local"
+    route: Literal["local", "cloud", "rule", "fallback"] = "local"
     route_reason: str = ""
     scene: str = ""
     location: str = ""
@@ -63,11 +62,15 @@ class TurnTrace:
     asr_s: float | None = None
     recall_s: float | None = None
     first_token_s: float | None = None
+    first_clause_s: float | None = None
+    """First token -> the first clause was complete."""
     first_audio_s: float | None = None
     spoke_at_s: float | None = None
     spoken_s: float = 0.0
     spoken_file: str | None = None
     """Where a replay's speaker wrote the reply."""
+    failed: str | None = None
+    """Why the turn was not answered."""
 
 
 class Observer(Protocol):
@@ -78,7 +81,7 @@ class Observer(Protocol):
         ...
 
     def turn_answered(self, trace: TurnTrace) -> None:
-        """A turn was answered and the reply has been heard."""
+        """A turn was answered and the reply has been heard, or it failed (``trace.failed`` says why)."""
         ...
 
 
@@ -154,6 +157,8 @@ class Os1:
     def _enqueue(self, ended: TurnEnded) -> None:
         if len(self._waiting) == TURNS_WAITING:
             log.warning("more than %d turns wait for an answer; the oldest is dropped", TURNS_WAITING)
+            dropped = self._waiting.popleft()[0]
+            self._observer.turn_answered(TurnTrace(dropped, failed=f"more than {TURNS_WAITING} turns waited"))
         # The view is taken now: while the turn waits, later frames push older descriptions out.
         self._waiting.append((ended, self._view_at(ended.end / RATE)))
         self._something_new.set()
@@ -174,12 +179,11 @@ class Os1:
             frame, view = taken
             try:
                 description = await view.described
-            except Exception:
-                log.exception("could not describe the scene frame at %.1f s", frame.at_s)
-                continue
-            self._observer.frame_described(frame, description)
-            if description.usable:
-                await self._keep_context(frame.at_s, description, "")
+                self._observer.frame_described(frame, description)
+                if description.usable:
+                    await self._keep_context(frame.at_s, description, "")
+            except Exception as e:
+                _tell_failure(f"the scene frame at {frame.at_s:.1f} s", e)
 
     async def _talk(self) -> None:
         while True:
@@ -189,13 +193,16 @@ class Os1:
                 self._something_new.clear()
                 await self._something_new.wait()
             ended, view = self._waiting.popleft()
+            trace = TurnTrace(ended)
             try:
-                await self._answer(ended, view)
-            except Exception:
-                log.exception("turn %s could not be answered", ended.turn_id)
+                await self._answer(trace, view)
+            except Exception as e:
+                _tell_failure(f"turn {ended.turn_id}", e)
+                trace.failed = type(e).__name__
+                self._observer.turn_answered(trace)
 
-    async def _answer(self, ended: TurnEnded, looked_at: View | None) -> None:
-        trace = TurnTrace(ended)
+    async def _answer(self, trace: TurnTrace, looked_at: View | None) -> None:
+        ended = trace.ended
         loop = asyncio.get_running_loop()
         began = perf_counter()
         trace.heard = await loop.run_in_executor(self._ears, self._faculties.asr.text, ended.audio)
@@ -228,53 +235,88 @@ class Os1:
         clauses: asyncio.Queue[str | None] = asyncio.Queue()  # bounded by the reply's tokens
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._speak(trace, clauses))
-            splitter = ClauseSplitter()
-            began = perf_counter()
-            try:
-                async for text in self._replier.stream(asked):
-                    if trace.first_token_s is None:
-                        trace.first_token_s = perf_counter() - began
-                    trace.reply += text
-                    for clause in splitter.add(text):
-                        clauses.put_nowait(clause)
-            except EngineError as e:
-                log.warning("the language engine failed in turn %s: %s", trace.ended.turn_id, e)
-                trace.route, trace.route_reason = "fallback", "the language engine failed"
-            if not trace.reply.strip():
-                if trace.route != "fallback":
-                    trace.route, trace.route_reason = "fallback", "the language engine said nothing"
-                trace.reply = SORRY
-                clauses.put_nowait(SORRY)
-            for clause in splitter.finish():
+            said: list[str] = []
+            async for clause in self._compose(trace, asked):
+                said.append(clause)
                 clauses.put_nowait(clause)
             clauses.put_nowait(None)
-        trace.reply = trace.reply.strip()
+        trace.reply = " ".join(said)
+        self._replier.keep(asked, trace.reply)
+
+    async def _compose(self, trace: TurnTrace, asked: Asked) -> AsyncIterator[str]:
+        """The reply's clauses as they are complete, only such as may be spoken; always at least one."""
+        if asked.plan.fixed is not None:
+            trace.route, trace.route_reason = "rule", "nothing known or in view answers it"
+            yield asked.plan.fixed
+            return
+        spoke, wrong = False, "the language engine said nothing"
+        try:
+            async for clause in self._written(trace, asked):
+                if (found := fault(clause, asked.heard, asked.plan.health)) is not None:
+                    wrong = found
+                    break
+                yield clause
+                spoke = True
+        except EngineError as e:
+            _tell_failure(f"the language engine in turn {trace.ended.turn_id}", e)
+            wrong = trace.route_reason = "the language engine failed"
+            trace.route = "fallback"
+        if not spoke:
+            trace.route, trace.route_reason = "fallback", wrong
+            yield asked.plan.fallback
+
+    async def _written(self, trace: TurnTrace, asked: Asked) -> AsyncIterator[str]:
+        """The clauses that the language engine writes."""
+        splitter = ClauseSplitter()
+        began = perf_counter()
+        async with aclosing(self._replier.stream(asked)) as stream:
+            async for text in stream:
+                if trace.first_token_s is None:
+                    trace.first_token_s = perf_counter() - began
+                for clause in splitter.add(text):
+                    _note_first_clause(trace, began)
+                    yield clause
+        for clause in splitter.finish():
+            _note_first_clause(trace, began)
+            yield clause
 
     async def _speak(self, trace: TurnTrace, clauses: asyncio.Queue[str | None]) -> None:
         loop = asyncio.get_running_loop()
         voice = self._faculties.voice
-        while (clause := await clauses.get()) is not None:
-            began = perf_counter()
-            try:
-                samples = await loop.run_in_executor(self._mouth, voice.say, clause)
-            except Exception as e:
-                # The message may hold the clause.
-                log.warning("the voice failed in turn %s: %s", trace.ended.turn_id, type(e).__name__)
-                continue
-            if not len(samples):
-                continue
-            if trace.first_audio_s is None:
-                trace.first_audio_s = perf_counter() - began
-            heard_at = await self._speaker.play(trace.ended.turn_id, samples, voice.rate)
-            trace.spoken_s += len(samples) / voice.rate
-            if trace.spoke_at_s is None:
-                trace.spoke_at_s = heard_at
-        trace.spoken_file = await self._speaker.finish(trace.ended.turn_id)
+        try:
+            while (clause := await clauses.get()) is not None:
+                began = perf_counter()
+                try:
+                    samples = await loop.run_in_executor(self._mouth, voice.say, clause)
+                except Exception as e:
+                    _tell_failure(f"the voice in turn {trace.ended.turn_id}", e)
+                    continue
+                if not len(samples):
+                    continue
+                if trace.first_audio_s is None:
+                    trace.first_audio_s = perf_counter() - began
+                heard_at = await self._speaker.play(trace.ended.turn_id, samples, voice.rate)
+                trace.spoken_s += len(samples) / voice.rate
+                if trace.spoke_at_s is None:
+                    trace.spoke_at_s = heard_at
+        finally:
+            trace.spoken_file = await self._speaker.finish(trace.ended.turn_id)
 
     async def _keep_context(self, at_s: float, view: SceneDescription, utterance: str) -> None:
         guess = guess_place(view, utterance)
         context = RealtimeContext(at_s, view.sentence, utterance, guess.location, guess.activity)
         await self._faculties.memory.keep_context(context, self._calendar.at(at_s))
+
+
+def _note_first_clause(trace: TurnTrace, began: float) -> None:
+    if trace.first_clause_s is None and trace.first_token_s is not None:
+        trace.first_clause_s = perf_counter() - began - trace.first_token_s
+
+
+def _tell_failure(what: str, error: Exception) -> None:
+    """Logs that ``what`` failed. Only the error's type: its message may hold what was said."""
+    log.error("%s failed: %s", what, type(error).__name__)
+    log.debug("%s failed", what, exc_info=error)
 
 
 async def _described(view: View | None) -> SceneDescription:

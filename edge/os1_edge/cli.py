@@ -75,8 +75,11 @@ def main(verbose: int) -> None:
 
     Start with `os1 doctor`, then `os1 models pull`, then `os1 demo`.
     """
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    # Only our own loggers say more: a library's may print what is being said (Piper's does).
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    for name in ("os1_edge", "os1_cloud", "os1_models"):
+        logging.getLogger(name).setLevel(level)
 
 
 def _speed(command: Any) -> Any:
@@ -141,9 +144,13 @@ def _replay(session: Path, out: Path, realtime: bool, config_file: Path | None, 
     )
     if as_json:
         click.echo((out / "report.json").read_text("utf-8"), nl=False)
-        return
-    _print_latency(made)
-    click.echo(f"report: {out / 'report.html'}")
+    else:
+        _print_latency(made)
+        click.echo(f"report: {out / 'report.html'}")
+    failed = [turn.turn_id for turn in made.turns if turn.failed]
+    if failed:
+        named = ", ".join(failed[:5])
+        _fail(f"{len(failed)} of {len(made.turns)} turns failed ({named}); the report says why")
 
 
 def _print_latency(made: Report) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -41,6 +42,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._virtual_now = 0.0
         self.jobs_running = 0
         """Worker-thread jobs in flight; time stands still while there are any."""
+        self._threads: ThreadPoolExecutor | None = None
         selector = _VirtualSelector()
         selector.loop = self
         super().__init__(selector)
@@ -55,16 +57,29 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]  # typeshed's overload varies between Python releases
         self, executor: Executor | None, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        future = super().run_in_executor(executor, func, *args)
+        job = (executor or self._own_threads()).submit(func, *args)
         self.jobs_running += 1
-        future.add_done_callback(self._job_done)
+        future = asyncio.wrap_future(job, loop=self)
+        # Counted on the job, not on the future: a cancelled future's thread may still be computing. Added
+        # after wrap_future's own callback, so that the result is there before time may go on.
+        job.add_done_callback(self._job_done_in_its_thread)
         return future
+
+    def _own_threads(self) -> Executor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(thread_name_prefix="virtual")
+            self.set_default_executor(self._threads)
+        return self._threads
+
+    def _job_done_in_its_thread(self, _job: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed; nobody waits for its time any more
+            self.call_soon_threadsafe(self._job_done)
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Waits for the threads, however long: a timeout (Python 3.12 gives one) would be over at once."""
         await super().shutdown_default_executor()
 
-    def _job_done(self, _future: asyncio.Future[Any]) -> None:
+    def _job_done(self) -> None:
         self.jobs_running -= 1
 
 

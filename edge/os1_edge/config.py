@@ -36,8 +36,6 @@ class Hear(_Section):
 class See(_Section):
     """The scene camera."""
 
-    every_s: Annotated[float, Field(ge=0.1, le=3600)] = 10.0
-    """Seconds between frames (paper 3.3.2)."""
     threads: Threads = 2
 
 
@@ -88,6 +86,18 @@ class Config(_Section):
     remember: Remember = Remember()
     converse: Converse = Converse()
     offload: Offload = Offload()
+
+
+def model_names(config: Config) -> tuple[str, ...]:
+    """The models that ``config`` needs."""
+    return (
+        "silero-vad",
+        config.hear.asr_model,
+        "objects-ssd",
+        "minilm-l6",
+        config.converse.model,
+        config.speak.voice,
+    )
 
 
 def default_config_file() -> Path:

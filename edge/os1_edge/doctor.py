@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
+import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import os1_models
-from os1_edge.config import load_config
+from os1_edge.config import load_config, model_names
 from os1_edge.remember.key import BadKey, default_key_file, load_or_make
 from os1_edge.tomlfile import BadFile
 
-EDGE_PACKAGES = (
-    "onnxruntime",
-    "pywhispercpp",
-    "llama-cpp-python",
-    "sqlcipher3",
-    "sqlite-vec",
-    "tokenizers",
-    "opencv-python-headless",
-    "ai-edge-litert",
-    "piper-tts",
-    "soundfile",
-    "soxr",
-    "numpy",
-)
+EDGE_PACKAGES = {
+    "ai-edge-litert": "ai_edge_litert.interpreter",
+    "grpcio": "grpc",
+    "llama-cpp-python": "llama_cpp",
+    "numpy": "numpy",
+    "onnxruntime": "onnxruntime",
+    "opencv-python-headless": "cv2",
+    "piper-tts": "piper",
+    "protobuf": "google.protobuf.message",
+    "pywhispercpp": "pywhispercpp.model",
+    "soundfile": "soundfile",
+    "soxr": "soxr",
+    "sqlcipher3": "sqlcipher3",
+    "sqlite-vec": "sqlite_vec",
+    "tokenizers": "tokenizers",
+}
+"""What the extra `edge` installs, and the module by which each is loaded."""
+
+_TRY_IMPORTS = """
+import importlib, json, sys
+for name in sys.argv[1:]:
+    print("tried", json.dumps([name, "ends or hangs the process that loads it"]), flush=True)
+    try:
+        importlib.import_module(name)
+    except BaseException as e:
+        problem = "missing" if isinstance(e, ModuleNotFoundError) and e.name in (name, name.split(".")[0]) \
+            else f"{type(e).__name__}: {e}".splitlines()[0]
+    else:
+        problem = ""
+    print("tried", json.dumps([name, problem]), flush=True)
+"""
+IMPORTS_TAKE_S = 120.0
+"""Longest wait for all packages to load; a fast machine takes one second, a cold SD card twenty."""
 
 NEEDED_GB = 1.0
 """Free disk for the models and a memory."""
@@ -54,14 +73,38 @@ def _python() -> Check:
 
 
 def _packages() -> Check:
-    missing = []
-    for name in EDGE_PACKAGES:
+    problems = import_problems(list(EDGE_PACKAGES.values()))
+    wrong = {name: problems[module] for name, module in EDGE_PACKAGES.items() if module in problems}
+    missing = [name for name, problem in wrong.items() if problem == "missing"]
+    broken = [name for name in wrong if name not in missing]
+    found = [f"missing {', '.join(missing)}"] if missing else []
+    found += [f"{name} does not load ({wrong[name]})" for name in broken]
+    fix = ["pip install 'os1[edge]'"] if missing else []
+    fix += [f"pip install --force-reinstall {' '.join(broken)}"] if broken else []
+    told = "; ".join(found) or f"{len(EDGE_PACKAGES)} load"
+    return Check("edge packages", not wrong, told, f"run: {'; '.join(fix)}")
+
+
+def import_problems(modules: Sequence[str]) -> dict[str, str]:
+    """Why those of ``modules`` that cannot be imported cannot: ``missing``, or an error in one line.
+
+    Imports in a process of its own: a library built for another processor ends the process that loads it.
+    """
+    problems: dict[str, str] = {}
+    left = list(modules)
+    while left:
+        command = [sys.executable, "-P", "-c", _TRY_IMPORTS, *left]
         try:
-            version(name)
-        except PackageNotFoundError:
-            missing.append(name)
-    found = f"missing {', '.join(missing)}" if missing else f"{len(EDGE_PACKAGES)} found"
-    return Check("edge packages", not missing, found, "run: pip install 'os1[edge]'")
+            printed = subprocess.run(command, capture_output=True, check=False, timeout=IMPORTS_TAKE_S).stdout
+        except subprocess.TimeoutExpired as e:
+            printed = e.stdout or b""
+        lines = [
+            line for line in printed.decode("utf-8", "replace").splitlines() if line.startswith("tried ")
+        ]
+        tried = dict(json.loads(line.removeprefix("tried ")) for line in lines)
+        problems |= tried or dict.fromkeys(left, "Python itself does not start")
+        left = [name for name in left if name not in problems]
+    return {name: problem for name, problem in problems.items() if problem}
 
 
 def _settings() -> Check:
@@ -77,16 +120,8 @@ def _models() -> list[Check]:
         config = load_config()
     except BadFile:
         return []
-    names = (
-        "silero-vad",
-        config.hear.asr_model,
-        "objects-ssd",
-        "minilm-l6",
-        config.converse.model,
-        config.speak.voice,
-    )
     checks = []
-    for name in names:
+    for name in model_names(config):
         try:
             path = os1_models.path(name)
         except os1_models.ModelError as e:
@@ -106,7 +141,7 @@ def _key() -> Check:
 
 
 def _disk() -> Check:
-    folder = Path(os.environ.get("OS1_MODELS_DIR", Path.home()))
+    folder = os1_models.models_dir().absolute()
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free / 1e9

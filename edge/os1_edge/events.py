@@ -24,6 +24,10 @@ Image = NDArray[np.uint8]
 """A picture, uint8 of shape (height, width, 3), BGR."""
 
 
+UNKNOWN_LOCATION = "somewhere"
+"""The location of a context that nothing tells of."""
+
+
 @dataclass(frozen=True, slots=True)
 class AudioFrame:
     """32 ms of microphone."""

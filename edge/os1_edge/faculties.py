@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import os1_models
-from os1_edge.config import Config
+from os1_edge.config import Config, model_names
 from os1_edge.hear.asr import Whisper
 from os1_edge.hear.vad import SileroVad
 from os1_edge.offload.local import LocalLlama
@@ -17,6 +17,8 @@ from os1_edge.remember.store import Store
 from os1_edge.see.objects import ObjectDetector
 from os1_edge.see.scene import SceneDescriber
 from os1_edge.speak.tts import Piper
+
+__all__ = ["Faculties", "load", "model_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +36,6 @@ class Faculties:
         """Frees the models and closes the memory."""
         self.memory.close()
         self.llm.close()
-
-
-def model_names(config: Config) -> tuple[str, ...]:
-    """The models that ``config`` needs."""
-    return (
-        "silero-vad",
-        config.hear.asr_model,
-        "objects-ssd",
-        "minilm-l6",
-        config.converse.model,
-        config.speak.voice,
-    )
 
 
 def load(config: Config, memory_file: Path, key: bytes) -> Faculties:

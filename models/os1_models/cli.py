@@ -15,7 +15,7 @@ from os1_models.errors import ModelError, UnknownModel
 from os1_models.store import Store, models_dir
 
 if TYPE_CHECKING:
-    from os1_models.manifest import Model
+    from os1_models.manifest import Model, Source
     from os1_models.receipt import Receipt
 
 P = ParamSpec("P")
@@ -32,10 +32,10 @@ def _plainly(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except ModelError as error:
-            click.echo(f"error: {error}", err=True)
+            click.echo(f"os1: {error}", err=True)
             sys.exit(WRONG_USE if isinstance(error, UnknownModel) else FAILED)
         except KeyboardInterrupt:
-            click.echo("interrupted; the next pull goes on from here", err=True)
+            click.echo("os1: interrupted; the next pull goes on from here", err=True)
             sys.exit(INTERRUPTED)
 
     return run
@@ -47,12 +47,27 @@ def hash_state(model: Model, receipt: Receipt | None) -> str:
         return "checked" if receipt.hash_state == "checked" else "pinned at first pull"
     hashed = [source.hashed for source in model.sources]
     if all(hashed):
-        return "in manifest"
+        never_fetched = [_kind(source) for source in model.sources if source.borrowed_hash]
+        return "; ".join(
+            ["in manifest", *(f"{kind} source demands the same bytes" for kind in never_fetched)]
+        )
     if not any(hashed):
         return "none yet: hub entry not fetched"
     if hashed[0]:
         return "in manifest; none yet for the hub entry behind it"
     return "none yet: hub entry not fetched; next source in manifest"
+
+
+def _kind(source: Source) -> str:
+    scheme = source.artefacts[0].scheme
+    return "hub" if scheme == "hf" else scheme
+
+
+def source_hash_state(source: Source) -> str:
+    """How sure the hashes of one source are."""
+    if source.borrowed_hash:
+        return "of another source's same file; not fetched here"
+    return "in manifest" if source.hashed else "none yet"
 
 
 def describe(model: Model, store: Store) -> dict[str, Any]:
@@ -74,6 +89,7 @@ def describe(model: Model, store: Store) -> dict[str, Any]:
             {
                 "origins": list(source.origins),
                 "note": source.note,
+                "hash": source_hash_state(source),
                 "download_size": source.download_size,
                 "files": [file.model_dump(include={"name", "size", "sha256"}) for file in source.files],
             }
@@ -152,7 +168,7 @@ def verify_command(names: tuple[str, ...], as_json: bool) -> None:
         click.echo(f"{len(wanted)} models verified, all well")
     if problems:
         for problem in problems:
-            click.echo(f"error: {problem}", err=True)
+            click.echo(f"os1: {problem}", err=True)
         sys.exit(FAILED)
 
 

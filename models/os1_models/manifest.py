@@ -7,7 +7,8 @@
     convert a file computed from parts
 
 Sources of one model may give different bytes (another quantisation, a sister model), so size and hash
-belong to a file *of a source*. Only hub artefacts may lack them: everything else was fetched and hashed.
+belong to a file *of a source*. Only hub artefacts may lack them. A hash was computed from bytes fetched from
+that source, but where `borrowed_hash` says that it is another source's.
 """
 
 from __future__ import annotations
@@ -109,6 +110,9 @@ class Source(_Frozen):
     artefacts: tuple[Artefact, ...] = Field(min_length=1)
     files: tuple[FileSpec, ...] = Field(min_length=1)
     note: str = ""
+    borrowed_hash: bool = False
+    """Nobody here has fetched this source: its hashes are those of the same files of another one, and a pull
+    from it must bring the same bytes."""
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -178,6 +182,16 @@ class Model(_Frozen):
             names = [file.name for file in source.files]
             if self.main not in names or len(set(names)) != len(names):
                 raise ValueError(f"{self.name}: {source.label} must give {self.main}, and each name once")
+        return self
+
+    @model_validator(mode="after")
+    def _borrows_from_a_sister(self) -> Self:
+        fetched = {
+            (f.name, f.sha256) for s in self.sources if not s.borrowed_hash for f in s.files if f.sha256
+        }
+        for source in self.sources:
+            if source.borrowed_hash and not {(file.name, file.sha256) for file in source.files} <= fetched:
+                raise ValueError(f"{self.name}: {source.label} has hashes that no fetched source has")
         return self
 
 

@@ -1,5 +1,6 @@
 """`os1 serve` as its own process with a real model, and what it says when it cannot start."""
 
+import asyncio
 import os
 import re
 import signal
@@ -14,6 +15,8 @@ import grpc
 import pytest
 
 import os1_models
+from os1_cloud.engines import Prompt, Turn
+from os1_cloud.engines.llama import Llama
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2, edge_pb2_grpc
 
@@ -103,6 +106,22 @@ def test_a_cancelled_answer_frees_the_real_engine_and_leaves_no_trace_in_the_nex
             pass
         long.cancel()
         assert answer("after") == before
+
+
+@pytest.mark.models
+def test_a_closed_answer_stops_the_model_long_before_its_bound(model: str) -> None:
+    engine = Llama(model, os1_models.path(model), threads=1, context=1024)
+    endless = '{"type": "array", "items": {"type": "integer"}, "minItems": 400}'
+    prompt = Prompt((Turn("user", "Count."),), max_tokens=400, json_schema=endless)
+
+    async def story() -> None:
+        answer = engine.generate(prompt)
+        await anext(answer)
+        await answer.aclose()
+
+    asyncio.run(story())
+    assert engine._llama.n_tokens < 200  # the prompt's and a few; 400 and more if nobody had stopped it
+    engine.close()
 
 
 @pytest.mark.models

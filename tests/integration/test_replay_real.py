@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import tomllib
+from bisect import bisect
 from collections.abc import Callable
 from datetime import datetime
 from itertools import pairwise
@@ -34,7 +35,7 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
             "schema", "os1_version", "session", "machine", "models", "turns", "frames", "contexts", "events",
             "profile", "resources",
         },
-        {"summaries", "word_error_rate"},
+        {"summaries", "word_error_rate", "unheard"},
     ),
     "session": ({"title", "start", "seconds", "mode"}, set()),
     "resources": ({"rss_max_mb", "cpu_s", "wall_s"}, set()),
@@ -43,7 +44,7 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
             "turn_id", "revision", "time", "start_s", "end_s", "heard", "reply", "route", "route_reason",
             "recalled", "latency",
         },
-        {"reference", "scene", "reply_file", "reply_s", "reply_start_s"},
+        {"reference", "scene", "reply_file", "reply_s", "reply_start_s", "failed"},
     ),
     "frames": ({"at_s", "time", "file", "scene", "usable"}, set()),
     "contexts": ({"at_s", "time", "scene", "utterance", "location", "activity"}, set()),
@@ -51,7 +52,8 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "profile": ({"kind", "text", "confidence", "learned", "source_turn"}, set()),
 }  # fmt: skip
 
-LATENCY = {"endpoint_s", "asr_s", "recall_s", "first_token_s", "first_audio_s"}
+LATENCY = {"endpoint_s", "asr_s", "recall_s", "first_audio_s"}
+OF_THE_MODEL = {"first_token_s", "first_clause_s"}
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +67,21 @@ def expect(demo_morning: Path) -> dict[str, Any]:
     return tomllib.loads((demo_morning / "expect.toml").read_text("utf-8"))
 
 
-def test_the_morning_is_heard_as_it_was_said(report: dict[str, Any]) -> None:
+@pytest.fixture(scope="module")
+def morning(demo_morning: Path) -> dict[str, Any]:
+    return tomllib.loads((demo_morning / "session.toml").read_text("utf-8"))
+
+
+def test_the_morning_is_heard_as_it_was_said(report: dict[str, Any], morning: dict[str, Any]) -> None:
     assert len(report["turns"]) >= 8
     assert report["word_error_rate"] <= 0.10
+    assert "unheard" not in report
+    said = [u["text"] for u in morning["utterance"]]
+    assert [turn["reference"] for turn in report["turns"]] == said, (
+        "each utterance is heard in a turn of its own"
+    )
     for turn in report["turns"]:
+        assert "failed" not in turn
         assert turn["reference"], turn["heard"]
         assert turn["start_s"] < turn["end_s"]
         assert 0.3 < turn["latency"]["endpoint_s"] < 1.2
@@ -87,17 +100,20 @@ def test_every_question_of_the_morning_is_answered_rightly(
 
 
 def test_what_must_be_remembered_was_not_in_view(report: dict[str, Any], expect: dict[str, Any]) -> None:
-    """A memory question rests on what was said, a view question on the frame shown."""
+    """A memory question is given what was said then, or has it in the profile; a view question, a view."""
     turns = {turn["reference"]: turn for turn in report["turns"]}
+    health = {line["source_turn"] for line in report["profile"] if line["kind"] == "health"}
     for question in expect["question"]:
         turn = turns[question["text"]]
         if question["kind"] == "view-only":
             assert turn["scene"]
         else:
-            said = [report["turns"][n - 1]["heard"] for n in question["rests_on"]]
+            needed = [report["turns"][n - 1] for n in question["rests_on"]]
+            assert needed
+            assert all(then["time"] < turn["time"] for then in needed)
             given = [hit["text"] for hit in turn["recalled"]]
-            earlier = [t["heard"] for t in report["turns"] if t["time"] < turn["time"]]
-            assert set(said) <= {*given, *earlier}
+            lost = [t["heard"] for t in needed if t["heard"] not in given and t["turn_id"] not in health]
+            assert not lost, (question["text"], given)
 
 
 def test_the_morning_goes_through_four_places_and_back_to_two(
@@ -124,6 +140,17 @@ def test_events_follow_each_other_and_hold_every_context(report: dict[str, Any])
     assert all(e["start"] <= e["end"] for e in events)
     assert all(a["end"] <= b["start"] for a, b in pairwise(events))
     assert {"street", "office"} <= {e["location"] for e in events}
+
+
+def test_no_event_spans_two_visits(
+    report: dict[str, Any], morning: dict[str, Any], expect: dict[str, Any]
+) -> None:
+    cuts = [(c["at_s"], c["time"]) for c in morning["cut"]]
+    begins = [morning["start"], *(c[1] for c in cuts)]
+    assert [0.0, *(c[0] for c in cuts)] == [v["start_s"] for v in expect["visit"]], "a cut begins each visit"
+    for event in report["events"]:
+        start, end = (datetime.fromisoformat(event[at]) for at in ("start", "end"))
+        assert bisect(begins, start) == bisect(begins, end), event
 
 
 def test_the_allergy_is_in_the_profile_with_the_turn_that_told_it(report: dict[str, Any]) -> None:
@@ -164,7 +191,9 @@ def test_the_report_has_the_documented_fields_and_no_other(report: dict[str, Any
         for part in found if isinstance(found, list) else [found]:
             check(part, name)
     for turn in report["turns"]:
-        assert set(turn["latency"]) == LATENCY  # no voice-to-voice without a wall clock
+        # No voice-to-voice without a wall clock, no token without a model.
+        asked_none = turn["route"] == "rule"
+        assert set(turn["latency"]) == LATENCY | (set() if asked_none else OF_THE_MODEL)
         for hit in turn["recalled"]:
             assert set(hit) == {"kind", "text", "score"}
     assert set(report["models"]) == set(model_names(Config()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -95,7 +95,7 @@ class Engine:
     name: str = "fake"
     prompts: list[list[Message]] = field(default_factory=list)
 
-    async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncIterator[str]:
+    async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[str, None]:
         self.prompts.append(list(messages))
         answer = self.reply(messages[-1].text)
         words = ["Well"] if isinstance(answer, Exception) else answer.split(" ")
@@ -183,7 +183,10 @@ class Companion:
         self.turns.append(trace)
 
     def heard(self) -> list[str]:
-        return [t.heard for t in self.turns]
+        return [t.heard for t in self.turns if t.failed is None]
+
+    def failed(self) -> list[tuple[str, str]]:
+        return [(t.ended.turn_id, t.failed) for t in self.turns if t.failed is not None]
 
     def told(self) -> list[dict[str, Any]]:
         """Everything about the turns but wall durations."""

@@ -12,8 +12,9 @@ import pytest
 import soundfile
 from companion import VOICE_RATE, Companion, Engine, Voice
 
-from os1_edge.app import FRAMES_AHEAD, SORRY, TURNS_WAITING, VIEWS_KEPT
+from os1_edge.app import FRAMES_AHEAD, TURNS_WAITING, VIEWS_KEPT
 from os1_edge.config import Config
+from os1_edge.converse.prompt import NOTED
 from os1_edge.events import AudioFrame
 from os1_edge.offload.engine import EngineError
 
@@ -22,7 +23,8 @@ SECRET = "My password is swordfish."
 
 def heard_in(asked: str) -> str:
     """What the wearer said, by the prompt's last message."""
-    return next(line for line in asked.splitlines() if line.startswith("The wearer ")).split(": ", 1)[1]
+    asks = (line.split(": ", 1)[1] for line in asked.splitlines() if line.startswith("The wearer "))
+    return next(asks, asked)
 
 
 def echo(asked: str) -> str:
@@ -70,7 +72,11 @@ def test_a_slow_engine_never_ends_the_reply_early(tmp_path: Path) -> None:
 
 def test_a_reply_of_a_thousand_words_is_cut_at_the_bound(tmp_path: Path) -> None:
     config = Config.model_validate({"converse": {"max_tokens": 8}})
-    told = Companion(tmp_path, Engine(lambda _: "word " * 1000), config=config).say(1.0, "Talk.").live()
+    told = (
+        Companion(tmp_path, Engine(lambda _: " ".join(map(str, range(1000)))), config=config)
+        .say(1.0, "Talk.")
+        .live()
+    )
     assert len(told.turns[0].reply.split()) == 8
 
 
@@ -189,9 +195,9 @@ def test_a_covered_lens_is_not_remembered_as_a_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "reply"),
     [
-        (EngineError("out of memory"), "Well"),  # what was already said stays
-        ("", SORRY),
-        ("  ", SORRY),
+        (EngineError("out of memory"), NOTED),
+        ("", NOTED),
+        ("  ", NOTED),
     ],
 )
 def test_an_engine_that_fails_is_owned_up_to_and_the_next_turn_is_answered(
@@ -205,12 +211,12 @@ def test_an_engine_that_fails_is_owned_up_to_and_the_next_turn_is_answered(
     assert len(told.kept) == 2
 
 
-def test_an_engine_that_fails_at_once_says_sorry(tmp_path: Path) -> None:
+def test_an_engine_that_fails_at_once_is_not_met_with_silence(tmp_path: Path) -> None:
     def fail(asked: str) -> str:
         raise EngineError("no model")
 
     told = Companion(tmp_path, Engine(fail)).say(1.0, "Hello.").live()
-    assert told.turns[0].reply == SORRY
+    assert told.turns[0].reply == NOTED
     assert told.turns[0].route == "fallback"
     assert (tmp_path / "replies" / "01.wav").exists()
 
@@ -221,7 +227,8 @@ def test_a_recogniser_that_fails_loses_only_that_turn(
     told = Companion(tmp_path, deaf_to=frozenset({0})).say(1.0, "One.").say(5.0, "Two.").live()
     assert told.heard() == ["Two."]
     assert [heard for heard, _ in told.kept] == ["Two."]
-    assert "turn t0001 could not be answered" in caplog.text
+    assert told.failed() == [("t0001", "RuntimeError")]
+    assert "turn t0001 failed" in caplog.text
 
 
 def test_a_voice_that_fails_loses_the_sound_not_the_answer(
@@ -232,7 +239,7 @@ def test_a_voice_that_fails_loses_the_sound_not_the_answer(
     assert told.heard() == [SECRET, "Two."]
     assert [t.spoken_file for t in told.turns] == [None, "01.wav"]
     assert len(told.kept) == 2
-    assert "the voice failed in turn t0001" in caplog.text
+    assert "the voice in turn t0001 failed" in caplog.text
     assert "swordfish" not in caplog.text
 
 
@@ -284,6 +291,7 @@ def test_the_ninth_waiting_turn_pushes_the_oldest_out_and_says_so(
 ) -> None:
     told = many(tmp_path, TURNS_WAITING + 1)
     assert told.heard() == ["One.", *(f"Later {i}." for i in range(1, TURNS_WAITING + 1))]
+    assert [why for _, why in told.failed()] == [f"more than {TURNS_WAITING} turns waited"]
     dropped = [r for r in caplog.records if "the oldest is dropped" in r.getMessage()]
     assert len(dropped) == 1
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib.metadata import requires
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -15,7 +19,7 @@ import soundfile
 from click.testing import CliRunner, Result
 
 from os1_edge import __version__, cli, doctor
-from os1_edge.config import Config, load_config
+from os1_edge.config import Config, load_config, model_names
 from os1_edge.remember.key import load_or_make
 from os1_edge.tomlfile import BadFile, line_of
 
@@ -123,6 +127,75 @@ def test_doctor_without_models_says_how_to_get_them_and_is_exit_code_1() -> None
         assert f"MISSING  model {name}" in result.output
         assert f"run: os1 models pull {name}" in result.output
     assert "ok       memory key" in result.output
+
+
+def broken_package(folder: Path, code: str) -> None:
+    (folder / "soxr.py").write_text(code)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("raise ImportError('libsoxr.so.0: cannot open shared object file\\nand more')",
+         "soxr does not load (ImportError: libsoxr.so.0: cannot open shared object file)"),
+        ("import os; os.abort()", "soxr does not load (ends or hangs the process that loads it)"),
+        ("import sys; sys.exit(3)", "soxr does not load (SystemExit: 3)"),
+        ("raise ModuleNotFoundError('No module named soxr', name='soxr')", "missing soxr"),
+        ("import nowhere_to_be_found", "soxr does not load (ModuleNotFoundError: No module named"),
+    ],
+)  # fmt: skip
+def test_doctor_loads_each_package_and_says_what_is_wrong_with_it(
+    code: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That a package is listed as installed says nothing: its library may be for another processor."""
+    broken_package(tmp_path, code)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(doctor, "EDGE_PACKAGES", {"soxr": "soxr", "numpy": "numpy"})
+    check = doctor._packages()
+    assert not check.ok
+    assert check.found.startswith(told)
+    assert "\n" not in check.found
+    assert "soxr" in check.fix or "os1[edge]" in check.fix
+
+
+def test_doctor_loads_all_that_the_extra_edge_installs() -> None:
+    needed = [r for r in requires("os1") or [] if 'extra == "edge"' in r.replace("'", '"')]
+    names = {re.split(r"[\[<>=;~! ]", r, maxsplit=1)[0] for r in needed}
+    assert names
+    assert names <= set(doctor.EDGE_PACKAGES)
+    assert {c.name: c.found for c in doctor.examine()}["edge packages"] == f"{len(doctor.EDGE_PACKAGES)} load"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_doctor_looks_for_room_where_the_models_go(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "cache" / "os1").mkdir(parents=True)
+    (tmp_path / "named").mkdir()
+    if named:
+        monkeypatch.setenv("OS1_MODELS_DIR", str(tmp_path / "named" / "not yet" / "made"))
+    else:
+        monkeypatch.delenv("OS1_MODELS_DIR")
+    where = tmp_path / "named" if named else tmp_path / "cache" / "os1"
+    assert doctor._disk().fix.endswith(f" below {where}")
+
+
+def test_every_setting_is_read_by_somebody() -> None:
+    package = Path(cli.__file__).parent
+    code = "\n".join(p.read_text() for p in package.rglob("*.py") if p.name != "config.py")
+    code += inspect.getsource(model_names)
+    for section, model in Config.model_fields.items():
+        for setting in model.annotation.model_fields:  # type: ignore[union-attr]
+            assert re.search(rf"\b(?:{section}|_settings)\.{setting}\b", code), f"nobody reads {section}.{setting}"
+
+
+@pytest.mark.parametrize("package", ["os1_edge", "os1_models", "os1_cloud", "os1_proto"])
+def test_type_checkers_see_the_types_of_each_package(package: str) -> None:
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    assert (Path(spec.origin).parent / "py.typed").is_file()
 
 
 def test_doctor_speaks_json(tmp_path: Path) -> None:

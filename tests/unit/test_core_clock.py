@@ -171,3 +171,18 @@ def test_a_thread_still_busy_at_the_end_is_waited_for_in_real_time() -> None:
         warnings.simplefilter("error")
         run(main(), virtual=True)
     assert done
+
+
+def test_time_stands_still_for_a_thread_whose_waiter_was_cancelled() -> None:
+    async def main() -> tuple[float, float]:
+        loop = asyncio.get_running_loop()
+        job = loop.run_in_executor(None, time.sleep, 0.2)
+        await asyncio.sleep(0)
+        job.cancel()
+        began = time.perf_counter()
+        await asyncio.sleep(100)
+        return time.perf_counter() - began, loop.time()
+
+    waited, virtual = run(main(), virtual=True)
+    assert waited > 0.1
+    assert virtual == pytest.approx(100)

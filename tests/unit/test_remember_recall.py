@@ -57,6 +57,13 @@ def test_a_profile_line_beside_the_turn_that_it_came_from_is_left_out() -> None:
     ]
 
 
+@pytest.mark.parametrize("similarity", [0.8, 0.1])
+def test_a_profile_line_whose_turn_the_prompt_holds_is_left_out(similarity: float) -> None:
+    """Whatever its words: a distilled line need not be what the rules make of the turn."""
+    source, distilled = turn("Peanuts make me ill."), line("The wearer avoids peanuts.", "t1")
+    assert recalled([(source, similarity)], [(distilled, 0.9)], in_view=("Peanuts make me ill.",)) == []
+
+
 def test_what_has_nothing_to_do_with_it_stays_forgotten() -> None:
     assert recalled([(turn("I like tea."), 0.29)], [(line("x"), 0.29)]) == []
     assert len(recalled([(turn("I like tea."), 0.3)])) == 1
@@ -251,7 +258,7 @@ def test_a_place_that_is_not_known_is_not_one_event_across_a_gap() -> None:
     morning = datetime(2026, 3, 2, 8)
     context = RealtimeContext(0.0, "", "", "somewhere", "unknown")
     assert clusterer.add(context, morning, vector) is None
-    assert clusterer.add(context, morning + timedelta(minutes=29), vector) is None
-    closed = clusterer.add(context, morning + timedelta(minutes=75), vector)
+    assert clusterer.add(context, morning + timedelta(minutes=4), vector) is None
+    closed = clusterer.add(context, morning + timedelta(minutes=14), vector)
     assert closed is not None
-    assert closed.end == morning + timedelta(minutes=29)
+    assert closed.end == morning + timedelta(minutes=4)

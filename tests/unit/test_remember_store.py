@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from datetime import datetime, timedelta
 from pathlib import Path
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -134,9 +137,42 @@ def test_a_profile_line_is_kept_whole_or_not_at_all(file: Path) -> None:
     store = Store(file, KEY)
     first = store.add_profile(entry("The wearer likes tea.", "preference"), direction(1))
     with pytest.raises(sqlcipher3.DatabaseError):
-        store.add_profile(entry("The wearer likes tea.", "mood"), direction(1), supersedes=first)
+        store.add_profile(entry("The wearer likes tea.", "mood"), direction(1), supersedes=[first])
     assert [e.id for e in store.profile()] == [first]
     assert [e.id for e, _ in store.nearest_profile(direction(1), 5)] == [first]
+    store.close()
+
+
+def test_a_turn_that_fails_at_the_very_end_leaves_the_memory_usable(file: Path) -> None:
+    """COMMIT itself can fail: on a full disk, or as here on a rule that is checked only then."""
+    store = Store(file, KEY)
+    store.add_profile(entry("The wearer likes tea.", "preference"), direction(1))
+
+    def write_badly() -> None:
+        with store.transaction() as db:
+            told(store, "t0001", "lost", direction(1))
+            db.execute("PRAGMA defer_foreign_keys = ON")
+            db.execute("UPDATE profile SET superseded_by = 999")
+
+    with pytest.raises(sqlcipher3.IntegrityError):
+        write_badly()
+    assert [e.text for e in store.profile()] == ["The wearer likes tea."]
+    told(store, "t0002", "kept", direction(1))
+    store.close()
+    store = Store(file, KEY)
+    assert [t.heard for t, _ in store.nearest_turns(direction(1), 5)] == ["kept"]
+    store.close()
+
+
+def test_a_disk_that_runs_full_costs_that_turn_and_no_other(file: Path) -> None:
+    store = Store(file, KEY)
+    pages = store._rows("PRAGMA page_count")[0][0]
+    store._rows(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(sqlcipher3.OperationalError, match="full"):
+        told(store, "t0001", "much " * 10_000, direction(1))
+    store._rows("PRAGMA max_page_count = 100000")
+    told(store, "t0002", "kept", direction(1))
+    assert [t.heard for t, _ in store.nearest_turns(direction(1), 5)] == ["kept"]
     store.close()
 
 
@@ -154,7 +190,7 @@ def test_the_nearest_turn_comes_first(file: Path) -> None:
 def test_a_line_said_again_replaces_the_old_one_and_keeps_it_as_history(file: Path) -> None:
     store = Store(file, KEY)
     old = store.add_profile(entry("The wearer likes tea.", "preference"), direction(1))
-    new = store.add_profile(entry("The wearer likes green tea.", "preference", "t0007"), direction(1), old)
+    new = store.add_profile(entry("The wearer likes green tea.", "preference", "t0007"), direction(1), [old])
     assert [(e.id, e.source_turn) for e in store.profile()] == [(new, "t0007")]
     assert [e.id for e, _ in store.nearest_profile(direction(1), 5)] == [new]
     history = store._rows("SELECT text, superseded_by FROM profile WHERE id = ?", old)
@@ -198,6 +234,67 @@ def test_the_first_start_makes_a_key_that_only_the_owner_can_read(tmp_path: Path
     assert path.parent.stat().st_mode & 0o077 == 0
     assert load_or_make(path) == key
     assert load_or_make(tmp_path / "other.key") != key
+
+
+def test_a_second_process_in_the_middle_of_making_the_key_gets_the_same_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, others = tmp_path / "memory.key", []
+
+    def interrupted(size: int) -> str:
+        monkeypatch.undo()
+        others.append(load_or_make(path))
+        return "ab" * size
+
+    monkeypatch.setattr("os1_edge.remember.key.secrets.token_hex", interrupted)
+    assert [load_or_make(path)] == others
+    assert others != [b"\xab" * KEY_BYTES]
+    assert [p.name for p in tmp_path.iterdir()] == ["memory.key"]
+
+
+def test_processes_that_start_at_once_share_every_key(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from os1_edge.remember.key import load_or_make\n"
+        "folder = Path(sys.argv[1]); print('ready', flush=True); sys.stdin.readline()\n"
+        "print([load_or_make(folder / f'{i}.key').hex() for i in range(200)])\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    both = [subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) for _ in range(2)]
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    (first, error), (second, _) = (process.communicate(timeout=60) for process in both)
+    assert first == second, error
+    assert len(list(tmp_path.iterdir())) == 200
+
+
+def test_a_crash_while_the_key_is_made_leaves_no_half_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.key"
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as crash:
+        crash.setattr("os1_edge.remember.key.os.fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            load_or_make(path)
+    assert list(tmp_path.iterdir()) == []
+    assert len(load_or_make(path)) == KEY_BYTES
+
+
+def test_what_a_killed_process_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    path = tmp_path / "memory.key"
+    for name in (".memory.key.", ".memory.key.tmp", ".memory.key.abcd1234"):
+        (tmp_path / name).write_text("half a k")
+    key = load_or_make(path)
+    assert load_or_make(path) == key
+    assert path.stat().st_nlink == 1
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from os1_edge.replay.page import quantile, render, scale_for, segments, stages, write_page
+from os1_edge.replay.page import render, scale_for, segments, stages, write_page
 from os1_edge.replay.report import Latency, Report
 
 START = datetime(2026, 5, 12, 8, 14)
@@ -45,7 +45,8 @@ HOSTILE = [
 
 def latency(n: int, realtime: bool = True) -> dict[str, float]:
     known = {"endpoint_s": 0.42 + n % 3 * 0.11, "asr_s": 0.21 + n % 4 * 0.05, "recall_s": 0.006 + n * 0.001}
-    known |= {"first_token_s": 0.31 + n % 5 * 0.12, "first_audio_s": 0.09 + n % 2 * 0.03}
+    known |= {"first_token_s": 0.31 + n % 5 * 0.12, "first_clause_s": 0.14 + n % 3 * 0.06}
+    known |= {"first_audio_s": 0.09 + n % 2 * 0.03}
     return known | ({"voice_to_voice_s": sum(known.values()) + 0.05 * (n % 3)} if realtime else {})
 
 
@@ -238,7 +239,7 @@ def test_a_normal_day_shows_every_turn_with_its_reply_player_and_place_on_the_ti
 
 def test_twelve_turns_stay_small() -> None:
     turns = [turn(n) for n in range(12)]
-    assert len(render(day(turns=turns, frames=[]))) < 60_000
+    assert len(render(day(turns=turns, frames=[]))) < 64_000
 
 
 def test_a_jump_of_the_clock_cuts_the_timeline_where_the_new_stretch_begins() -> None:
@@ -284,7 +285,7 @@ def test_what_was_said_is_shown_and_never_run(text: str) -> None:
     other = HOSTILE[(HOSTILE.index(text) + 1) % len(HOSTILE)]
     memory = {"kind": "turn", "text": text, "score": 0.5}
     said = turn(0, turn_id=text, heard=text, reference=other, reply=text, scene=text, route_reason=text)
-    said |= {"recalled": [memory], "reply_file": text}
+    said |= {"recalled": [memory], "reply_file": text, "failed": text}
     place = {"time": START, "scene": text, "at_s": 0}
     span = {"start": START, "end": START}
     places = {"location": text, "activity": text}
@@ -301,11 +302,12 @@ def test_what_was_said_is_shown_and_never_run(text: str) -> None:
             events=[span | places | {"summary": text, "contexts": 1}],
             summaries=[span | {"text": text}],
             profile=[line],
+            unheard=[text],
         )
     )
     assert {tag for tag, _ in page.elements}.isdisjoint({"img", "b0", "iframe", "object", "image"})
     shown = " ".join(re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f]", "\N{REPLACEMENT CHARACTER}", text).split())
-    assert page.text.count(shown) >= 12
+    assert page.text.count(shown) >= 14
 
 
 def test_broken_numbers_do_not_break_the_page() -> None:
@@ -360,10 +362,43 @@ def test_stages_that_overlap_leave_no_rest() -> None:
     assert stages(Latency()) == {}
 
 
-def test_quantiles_are_interpolated() -> None:
-    assert quantile([4.0], 0.95) == 4.0
-    assert quantile([1.0, 2.0, 3.0, 4.0], 0.5) == 2.5
-    assert quantile([0.0, 1.0], 0.95) == pytest.approx(0.95)
+def test_the_time_from_the_first_token_to_the_first_clause_is_a_stage_of_its_own() -> None:
+    whole = Latency.model_validate(latency(0))
+    assert list(stages(whole))[3:6] == ["first token", "first clause", "first audio"]
+    assert "other" not in stages(whole)
+    page = checked(day(turns=[turn(0)]))
+    assert page.having("data-c").count("first clause") == 3  # in the bar, its legend and the table
+    assert "first token to the first clause complete" in page.text
+    for palette in (style := render(day()).split("<style>")[1]).split("--token:")[1:]:
+        assert palette.split(";")[1].startswith("--clause:#")
+    assert '[data-c="first clause"]{fill:var(--clause)' in style
+
+
+def test_what_no_turn_heard_is_shown_and_else_nothing_is_said_of_it() -> None:
+    missed = ["Where did I put my umbrella?", "<b>Stop.</b>"]
+    page = checked(day(unheard=missed))
+    assert "Said, but not heard: 2" in page.text
+    for said in missed:
+        assert said in page.text
+    assert "not heard" not in checked(day()).text
+    assert "not heard: 1" in checked(day(turns=[], frames=[], unheard=["Hello."])).text
+
+
+def test_a_turn_that_failed_says_why_on_its_card() -> None:
+    nothing = {"heard": "", "reply": "", "reply_file": None, "reply_s": None, "reply_start_s": None}
+    dropped = turn(1, **nothing, latency={}, route_reason="", failed="more than 8 turns waited")
+    broken = turn(2, latency={}, failed="MemoryError")
+    page = checked(day(turns=[turn(0), dropped, broken]))
+    assert "1 local, 2 failed" in page.text
+    assert "Failed more than 8 turns waited" in page.text
+    assert "Failed MemoryError" in page.text
+    assert page.text.count("Failed") == 2
+    assert page.count("b", **{"class": "route"}) == 2, "no route was chosen for the dropped turn"
+    assert page.count("article") == 3
+
+
+def test_a_reply_by_rule_is_counted_as_such() -> None:
+    assert "1 local, 1 rule" in checked(day(turns=[turn(0), turn(1, route="rule")])).text
 
 
 @pytest.mark.parametrize("top", [0.0, 0.004, 0.3, 1.0, 1.72, 7.3, 99.0])

@@ -16,12 +16,15 @@ from os1_edge.offload.engine import Message
 from os1_edge.remember.recall import Hit
 
 ANSWER = "Answer the wearer with the fact that answers this."
-ADMIT = 'You do not know this yet. Reply: "I do not know that yet."'
-TALK = "Reply kindly to the wearer in one short sentence."
-REACT = 'Reply kindly to what the wearer said, with "you".'
+MIND = 'Reply kindly to what the wearer said, with "you".'
+
+UNKNOWN = "I do not know that yet."
+NOTHING_IN_VIEW = "I cannot make out anything right now."
+NOTED = "I will remember that."
+NO_IDEA = "I do not know what to say to that."
 
 
-_OWN = re.compile(r"\b(?:I|I'm|me|my|mine|we|us|our)\b", re.I)
+_OWN = re.compile(r"\b(?:I|I'm|(?<!tell )(?<!remind )me|my|mine|we|us|our)\b", re.I)
 """A question with one of these is about the wearer: without a fact there is no answer to it."""
 
 
@@ -37,25 +40,50 @@ class Notes:
     time: datetime
     scene: str
     recalled: tuple[Hit, ...] = ()
+    health: tuple[str, ...] = ()
+    """Profile lines that must not be forgotten in this turn: allergies, when it is about food."""
 
 
-def system_message(health: Sequence[str]) -> Message:
-    """The persona, and what must never be forgotten: allergies and the like."""
-    known = "".join(f"\nYou know about the wearer: {addressed(line)}" for line in health)
-    return Message("system", persona() + known)
+def system_message() -> Message:
+    """The persona."""
+    return Message("system", persona())
 
 
-def ask(heard: str, notes: Notes) -> str:
-    """The user message of a turn: its facts, what was heard, what to do."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a turn is to be answered."""
+
+    message: str
+    """The user message for the model: facts, what was heard, what to do."""
+    fixed: str | None
+    """The whole reply, where no model is needed: nothing known or in view answers the question."""
+    fallback: str
+    """What to say when the model gives nothing that can be spoken."""
+    health: tuple[str, ...] = ()
+    """The profile lines that the reply must mind."""
+
+
+def plan(heard: str, notes: Notes) -> Plan:
+    """Decides how to answer ``heard`` from ``notes``."""
     kind = kind_of(heard)
-    facts = [f"Fact from {_when(hit, notes.time)}: {addressed(hit.text)}" for hit in notes.recalled]
-    seen = notes.scene[:1].lower() + notes.scene[1:]
-    if kind == "view question":
-        facts = [f"Fact in view now: You see {seen}"] if seen else []
+    known = [addressed(hit.text) for hit in notes.recalled]
+    facts = [f"Fact from {_when(h, notes.time)}: {k}" for h, k in zip(notes.recalled, known, strict=True)]
+    health = [line for text in notes.health if (line := addressed(text)) not in known]
     if kind == "statement":
-        return "\n".join([*facts, f"The wearer says: {heard}", REACT])
-    task = ANSWER if facts else ADMIT if _OWN.search(heard) else TALK
-    return "\n".join([*facts, f"The wearer asks: {heard}", task])
+        if not health:
+            return Plan(heard, None, NOTED)
+        minded = [f"Fact: {line}" for line in health]
+        return Plan("\n".join([*minded, f"The wearer says: {heard}", MIND]), None, health[0], notes.health)
+    if kind == "view question":
+        seen = f"You see {notes.scene[:1].lower()}{notes.scene[1:]}"
+        known, facts = ([seen], [f"Fact in view now: {seen}"]) if notes.scene else ([], [])
+    facts = [*(f"Fact: {line}" for line in health), *facts]
+    if facts:
+        message = "\n".join([*facts, f"The wearer asks: {heard}", ANSWER])
+        return Plan(message, None, (health or known)[0], notes.health)
+    if kind == "view question":
+        return Plan(heard, NOTHING_IN_VIEW, NOTHING_IN_VIEW)
+    return Plan(heard, UNKNOWN if _OWN.search(heard) else None, NO_IDEA)
 
 
 def _when(hit: Hit, now: datetime) -> str:

@@ -13,7 +13,8 @@ Kind = Literal["statement", "question", "view question"]
 
 _STARTS = re.compile(
     r"(?:(?:and|but|so|ok|okay|hey|please|now)[, ]+)*"
-    r"(?:(?:what|when|where|who|whom|whose|which|why|how)(?! (?:a|an)\b)\b"
+    r"(?:(?:can you |could you )?(?:tell|remind) me\b(?! to\b)"
+    r"|(?:what|when|where|who|whom|whose|which|why|how)(?! (?:a|an)\b)\b"
     r"|(?:is|are|am|was|were|do|does|did|can|could|will|would|should|has|have|may|might)(?:n't)? "
     r"(?:i|you|we|he|she|it|they|this|that|there|the|my|your|our|any|some)\b)",
     re.I,

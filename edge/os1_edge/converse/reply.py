@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import datetime
 
 from os1_edge.config import Config
-from os1_edge.converse.prompt import Conversation, Notes, ask, system_message
+from os1_edge.converse.food import concerns_food
+from os1_edge.converse.prompt import Conversation, Notes, Plan, plan, system_message
 from os1_edge.offload.engine import LanguageEngine, Message
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import Hit
@@ -18,7 +19,7 @@ class Asked:
     """A turn's prompt and what it rests on."""
 
     heard: str
-    message: str
+    plan: Plan
     prompt: list[Message]
     hits: tuple[Hit, ...]
 
@@ -34,7 +35,7 @@ class Replier:
 
     async def warm(self) -> None:
         """Has the engine read the prompt's beginning ahead of the first turn."""
-        prompt = [await self._system(), Message("user", "Hello.")]
+        prompt = [system_message(), Message("user", "Hello.")]
         async for _ in self._engine.stream(prompt, 1):
             pass
 
@@ -42,16 +43,20 @@ class Replier:
         """Recalls for ``heard`` and writes the prompt."""
         self._conversation.begin(time, self._settings.session_gap_s)
         hits = tuple(await self._memory.recall(heard, time, self._conversation.said()))
-        message = ask(heard, Notes(time, scene, hits))
-        return Asked(heard, message, self._conversation.messages(await self._system(), message), hits)
+        health: tuple[str, ...] = ()
+        if concerns_food(heard):
+            health = tuple(e.text for e in await self._memory.profile() if e.kind == "health")
+        planned = plan(heard, Notes(time, scene, hits, health))
+        return Asked(heard, planned, self._conversation.messages(system_message(), planned.message), hits)
 
-    async def stream(self, asked: Asked) -> AsyncIterator[str]:
-        """The reply's text as it is written; then it belongs to the conversation."""
-        reply = ""
-        async for text in self._engine.stream(asked.prompt, self._settings.max_tokens):
-            reply += text
-            yield text
-        self._conversation.add(asked.message, asked.heard, reply)
+    def stream(self, asked: Asked) -> AsyncGenerator[str, None]:
+        """The reply's text as it is written.
 
-    async def _system(self) -> Message:
-        return system_message([e.text for e in await self._memory.profile() if e.kind == "health"])
+        Raises:
+            EngineError: the engine gave out.
+        """
+        return self._engine.stream(asked.prompt, self._settings.max_tokens)
+
+    def keep(self, asked: Asked, spoken: str) -> None:
+        """What was really spoken belongs to the conversation."""
+        self._conversation.add(asked.plan.message, asked.heard, spoken)

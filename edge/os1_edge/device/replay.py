@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -62,14 +63,18 @@ async def camera(
     session: Session, clock: Clock, load: ImageLoader, read_video: VideoReader
 ) -> AsyncIterator[SceneFrame]:
     """Gives each scene frame at its second; one that cannot be read is told of and skipped."""
-    for at_s, source, get in _scene_sources(session, load, read_video):
+    loop = asyncio.get_running_loop()
+    sources = _scene_sources(session, load, read_video)
+    # Reading and decoding take a thread: on the loop they would stall the microphone and the speaker.
+    while (source := await loop.run_in_executor(None, next, sources, None)) is not None:
+        at_s, name, get = source
         await clock.sleep_until(at_s)
         try:
-            image = get()
+            image = await loop.run_in_executor(None, get)
         except Exception as e:
             log.warning("skipped a scene frame: %s", e)
             continue
-        yield SceneFrame(at_s, source, image)
+        yield SceneFrame(at_s, name, image)
 
 
 def _scene_sources(session: Session, load: ImageLoader, read_video: VideoReader) -> Iterator[_Source]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -24,7 +24,7 @@ class LanguageEngine(Protocol):
 
     name: str
 
-    def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncIterator[str]:
+    def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[str, None]:
         """Text as it is written. Closing the iterator stops the work.
 
         Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class LocalLlama:
         async for _ in self.stream(messages, max_tokens=1):
             pass
 
-    async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncIterator[str]:
+    async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[str, None]:
         """See ``LanguageEngine.stream``."""
         loop = asyncio.get_running_loop()
         parts: asyncio.Queue[str | BaseException | None] = asyncio.Queue()  # bounded by max_tokens

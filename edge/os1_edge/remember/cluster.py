@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from os1_edge.events import RealtimeContext
+from os1_edge.events import UNKNOWN_LOCATION, RealtimeContext
 from os1_edge.remember.store import Vector
 
 THRESHOLD = 0.75
@@ -16,6 +16,10 @@ THRESHOLD = 0.75
 
 LONGEST_GAP_S = 1800.0
 """Contexts further apart than this are not contiguous: nothing is known of the time between them."""
+
+
+UNKNOWN_GAP_S = 300.0
+"""The same where the place is unknown: that "somewhere" is like "somewhere" is no evidence of one place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,8 @@ class EventClusterer:
 
     def add(self, context: RealtimeContext, time: datetime, vector: Vector) -> DailyEvent | None:
         """Takes the next context with its ``place_key``'s embedding; returns the event that it closes."""
-        contiguous = not self._run or (time - self._run[-1][1]).total_seconds() <= LONGEST_GAP_S
+        longest = UNKNOWN_GAP_S if context.location == UNKNOWN_LOCATION else LONGEST_GAP_S
+        contiguous = not self._run or (time - self._run[-1][1]).total_seconds() <= longest
         alike = contiguous and all(float(vector @ other) >= self.threshold for other in self._kinds.values())
         closed = None if alike else self.close()
         self._run.append((context, time))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -25,19 +27,35 @@ def default_key_file() -> Path:
 def load_or_make(path: Path) -> bytes:
     """Reads the key at ``path``, or makes a new one there with mode 0600.
 
+    The key appears whole or not at all, whatever ends the process meanwhile; of several processes at once,
+    the first to finish gives the key and all others read it.
+
     Raises:
         BadKey: others can read the file, or it is not a key.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _load(path)
-    with os.fdopen(handle, "w") as file:
-        file.write(secrets.token_hex(KEY_BYTES) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    if not os.path.lexists(path):
+        _make(path)
     return _load(path)
+
+
+def _make(path: Path) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_hex(KEY_BYTES) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):  # a link, unlike a rename, never replaces another process's key
+            path.hardlink_to(draft)
+    finally:
+        draft.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _load(path: Path) -> bytes:

@@ -11,11 +11,15 @@ from typing import TypeVar
 from os1_edge.events import RealtimeContext
 from os1_edge.remember.cluster import DailyEvent, EventClusterer, place_key
 from os1_edge.remember.embed import Embedder
-from os1_edge.remember.profile import SAME, STATED, propose, reinforced
+from os1_edge.remember.profile import STATED, ProfileProposal, ended_by, propose, reinforced, said_again
 from os1_edge.remember.recall import Hit, RecallRules, rank
-from os1_edge.remember.store import ProfileEntry, Store
+from os1_edge.remember.store import ProfileEntry, Store, Vector
 
 T = TypeVar("T")
+
+SAME_AMONG = 3
+"""Nearest profile lines among which to look for the one that is said again: the nearest of all may be its
+contrary."""
 
 
 class Memory:
@@ -46,7 +50,7 @@ class Memory:
     async def keep_turn(
         self, turn_id: str, revision: int, time: datetime, heard: str, reply: str, location: str
     ) -> None:
-        """Remembers a turn, and what the wearer said of themselves in it."""
+        """Remembers a turn and what the wearer said of themselves in it: all of it, or nothing."""
         await self._run(self._keep_turn, turn_id, revision, time, heard, reply, location)
 
     async def keep_context(self, context: RealtimeContext, time: datetime) -> None:
@@ -73,14 +77,25 @@ class Memory:
     def _keep_turn(
         self, turn_id: str, revision: int, time: datetime, heard: str, reply: str, location: str
     ) -> None:
-        self.store.add_turn(turn_id, revision, time, heard, reply, location, self._embedder.one(heard))
-        for proposal in propose(heard):
-            vector = self._embedder.one(proposal.text)
-            near = self.store.nearest_profile(vector, 1)
-            old = near[0][0] if near and near[0][1] >= SAME and near[0][0].kind == proposal.kind else None
-            confidence = reinforced(old.confidence) if old else STATED
-            entry = ProfileEntry(0, proposal.kind, proposal.text, confidence, time, turn_id)
-            self.store.add_profile(entry, vector, supersedes=old.id if old else None)
+        vector = self._embedder.one(heard)
+        learned = [(proposal, self._embedder.one(proposal.text)) for proposal in propose(heard)]
+        with self.store.transaction():
+            self.store.add_turn(turn_id, revision, time, heard, reply, location, vector)
+            for proposal, meaning in learned:
+                self._learn(proposal, meaning, time, turn_id)
+
+    def _learn(self, proposal: ProfileProposal, vector: Vector, time: datetime, turn_id: str) -> None:
+        """Enters a line; what it repeats or contradicts stays as history only."""
+        ended = ended_by(proposal.text)
+        wrong = [e for e in self.store.profile() if e.text.casefold() in ended]
+        same = [
+            entry
+            for entry, similarity in self.store.nearest_profile(vector, SAME_AMONG)
+            if entry.kind == proposal.kind and said_again(proposal.text, entry.text, similarity)
+        ][:1]
+        confidence = reinforced(same[0].confidence) if same else STATED
+        entry = ProfileEntry(0, proposal.kind, proposal.text, confidence, time, turn_id)
+        self.store.add_profile(entry, vector, supersedes=[e.id for e in (*same, *wrong)])
 
     def _events(self) -> list[DailyEvent]:
         clusterer = EventClusterer(self._event_threshold)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from os1_edge.remember.profile import propose
 from os1_edge.remember.store import ProfileEntry, StoredTurn
 
 RECENCY_WEIGHT = 0.05
@@ -58,6 +59,8 @@ def rank(
         rules: how much to recall.
     """
     said = {text.casefold() for text in in_view}
+    stated = {line.text.casefold() for text in in_view for line in propose(text)}
+    sources = {turn.turn_id for turn, _ in turns if turn.heard.casefold() in said}
     turns = [
         (turn, similarity)
         for turn, similarity in turns
@@ -65,13 +68,15 @@ def rank(
         and turn.heard.casefold() not in said
         and not turn.heard.rstrip().endswith("?")
     ]
-    sources = {turn.turn_id for turn, _ in turns}
+    sources |= {turn.turn_id for turn, _ in turns}
     hits = [
         *(_hit("turn", turn.heard, turn.time, turn.location, similarity, now) for turn, similarity in turns),
         *(
             _hit("profile", entry.text, entry.learned, "", similarity, now)
             for entry, similarity in profile
-            if similarity >= rules.min_similarity and entry.source_turn not in sources
+            if similarity >= rules.min_similarity
+            and entry.source_turn not in sources
+            and entry.text.casefold() not in stated  # its source may be too far off to be among the turns
         ),
     ]
     best: dict[str, Hit] = {}

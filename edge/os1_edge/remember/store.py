@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ class Store:
             BadMemory: wrong key, not a memory file, or written by a newer release.
         """
         self.path = path
-        self._lock = Lock()
+        self._lock = RLock()
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._db: Any = sqlcipher3.connect(str(path), check_same_thread=False, isolation_level=None)
@@ -96,15 +96,20 @@ class Store:
             self._db.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[Any]:
+    def transaction(self) -> Iterator[Any]:
+        """Everything written inside is kept, or nothing of it. One inside another joins it."""
         with self._lock:
+            if self._db.in_transaction:
+                yield self._db
+                return
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # a full disk ends it by itself in some cases
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -121,7 +126,7 @@ class Store:
         vector: Vector,
     ) -> int:
         """Remembers a turn with the embedding of what was heard; returns its id."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = db.execute(
                 "INSERT INTO turns (turn_id, revision, time, heard, reply, location) VALUES (?,?,?,?,?,?)",
                 (turn_id, revision, time.isoformat(), heard, reply, location),
@@ -131,7 +136,7 @@ class Store:
 
     def add_context(self, context: RealtimeContext, time: datetime) -> None:
         """Remembers a real-time context."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute(
                 "INSERT INTO contexts (at_s, time, scene, utterance, location, activity) "
                 "VALUES (?,?,?,?,?,?)",
@@ -145,17 +150,17 @@ class Store:
                 ),
             )
 
-    def add_profile(self, entry: ProfileEntry, vector: Vector, supersedes: int | None = None) -> int:
-        """Adds a profile entry (its ``id`` is ignored); the one it supersedes is kept as history."""
-        with self._transaction() as db:
+    def add_profile(self, entry: ProfileEntry, vector: Vector, supersedes: Collection[int] = ()) -> int:
+        """Adds a profile entry (its ``id`` is ignored); those it supersedes are kept as history."""
+        with self.transaction() as db:
             row = db.execute(
                 "INSERT INTO profile (kind, text, confidence, learned, source_turn) VALUES (?,?,?,?,?)",
                 (entry.kind, entry.text, entry.confidence, entry.learned.isoformat(), entry.source_turn),
             ).lastrowid
             db.execute("INSERT INTO profile_vectors (rowid, embedding) VALUES (?,?)", (row, vector.tobytes()))
-            if supersedes is not None:
-                db.execute("UPDATE profile SET superseded_by = ? WHERE id = ?", (row, supersedes))
-                db.execute("DELETE FROM profile_vectors WHERE rowid = ?", (supersedes,))
+            for old in supersedes:
+                db.execute("UPDATE profile SET superseded_by = ? WHERE id = ?", (row, old))
+                db.execute("DELETE FROM profile_vectors WHERE rowid = ?", (old,))
         return int(row)
 
     def contexts(self) -> list[tuple[RealtimeContext, datetime]]:

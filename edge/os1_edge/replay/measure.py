@@ -7,19 +7,23 @@ import platform
 import re
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from os1_edge.device.session import Utterance
-from os1_edge.events import RATE, Samples
+from os1_edge.events import RATE, Samples, TurnEnded
 
 _DIGITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty"
 )
 _NUMBERS = {word: str(number) for number, word in enumerate(_DIGITS.split())}
+
+NEAR_S = 0.5
+"""A reference that ends this close to a turn's end ends the turn's speech too: the detector errs by less, and
+the pause that splits an utterance over two turns is longer."""
 
 QUIET = 0.03
 """Loudness relative to a turn's loudest 10 ms below which nothing is being said (-30 dB)."""
@@ -42,10 +46,37 @@ def word_errors(reference: str, heard: str) -> tuple[int, int]:
     return row[-1], len(ref)
 
 
-def reference_of(start_s: float, end_s: float, utterances: Sequence[Utterance]) -> list[Utterance]:
-    """The references of the turn that was heard from ``start_s`` to ``end_s``: those whose middle lies in it,
-    give or take a quarter of a second."""
-    return [u for u in utterances if start_s - 0.25 <= (u.start_s + u.end_s) / 2 <= end_s + 0.25]
+def word_error_rate(pairs: Iterable[tuple[str, str]]) -> float | None:
+    """Errors per word of reference over all (reference, heard); ``None`` without a word of reference.
+
+    A reference that nothing was heard of stands beside "" and counts as so many missing words; what was heard
+    without a reference stands beside "" too, and counts as so many words too many.
+    """
+    counts = [word_errors(reference, heard) for reference, heard in pairs]
+    of = sum(count for _, count in counts)
+    return sum(errors for errors, _ in counts) / of if of else None
+
+
+def turn_of(said: Utterance, spans: Sequence[tuple[float, float]]) -> int | None:
+    """Which of the turns, each from one session second to another, heard most of ``said``; ``None``: none.
+    The earlier one where two heard as much."""
+    heard = [min(said.end_s, end) - max(said.start_s, start) for start, end in spans]
+    best = max(range(len(heard)), key=heard.__getitem__, default=None)
+    return best if best is not None and heard[best] > 0 else None
+
+
+def last_speech_s(ended: TurnEnded, utterances: Sequence[Utterance]) -> float:
+    """Session second of the turn's last speech sample, by a reference that ends with the turn, or else by the
+    input's loudness: never by the detector whose delay is being measured."""
+    start_s, end_s, decided_s = ended.start / RATE, ended.end / RATE, ended.decided / RATE
+    ends = [
+        u.end_s
+        for u in utterances
+        if u.start_s < end_s and start_s < u.end_s <= decided_s and abs(u.end_s - end_s) <= NEAR_S
+    ]
+    if ends:
+        return min(ends, key=lambda end: abs(end - end_s))
+    return (ended.audio_start + last_speech_sample(ended.audio)) / RATE
 
 
 def last_speech_sample(audio: Samples) -> int:

@@ -28,10 +28,12 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
-from os1_edge.replay.measure import words
+from os1_edge.replay.measure import percentile, words
 from os1_edge.replay.report import Latency, Report, Turn
 
-STAGES = ("endpoint", "asr", "recall", "first token", "first audio", "other", "voice to voice")
+STAGES = (
+    "endpoint", "asr", "recall", "first token", "first clause", "first audio", "other", "voice to voice",
+)  # fmt: skip
 """Parts of the latency of a turn and its whole, as the page names and orders them."""
 _THUMBNAIL = re.compile(r"data:image/(?:jpeg|png|webp);base64,[A-Za-z0-9+/]+={0,2}")
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -107,13 +109,6 @@ def _time(moment: datetime, report: Report, form: str = "%H:%M:%S") -> Html:
     return part("time", iso=moment.isoformat(timespec="seconds"), text=date + moment.strftime(form))
 
 
-def quantile(values: Sequence[float], q: float) -> float:
-    """The ``q`` quantile of at least one value, interpolated linearly."""
-    ordered, place = sorted(values), q * (len(values) - 1)
-    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
-    return low + (high - low) * (place % 1)
-
-
 @dataclass(frozen=True, slots=True)
 class Scale:
     """A scale from 0 to ``top`` with a line at each ``step``."""
@@ -182,7 +177,7 @@ def _latency(turn: Turn, number: int, report: Report, scale: Scale) -> Html:
 def _latency_table(report: Report) -> Html:
     scale, missing, found, rows = _scale(report), _unmeasured(report), _per_stage(report), []
     for name, values in found.items():
-        marks = {k: quantile(values, q) for k, q in (("low", 0), ("p50", 0.5), ("p95", 0.95), ("top", 1))}
+        marks = {k: percentile(values, q) for k, q in (("low", 0), ("p50", 50), ("p95", 95), ("top", 100))}
         places = {f"at_{k}": scale.share(v) for k, v in marks.items()} | {k: _ms(v) for k, v in marks.items()}
         row = {"name": name, "meaning": part(f"about {name}"), "count": len(values)}
         rows.append(part("stage", **row, **places))
@@ -324,8 +319,15 @@ def _turn(number: int, report: Report, scales: tuple[Scale, Scale], audio: Mappi
     values = _cells(turn, report) | {"heard": heard or "(nothing)", "reply": turn.reply or "(no reply)"}
     values |= {"reference": reference if count else None, "compared": agreed}
     values |= {"n": number, "at": _clock(turn.start_s), "recalled": _join(memories) or None}
+    values |= {"route": turn.route if turn.failed is None or turn.route_reason else None}
     values |= {"latency": _latency(turn, number, report, scales[0]), "player": _player(turn, number, audio)}
     return part("turn", **values)
+
+
+def _unheard(report: Report) -> str:
+    """What was said and no turn heard; nothing where all was heard."""
+    rows = [part("missed", text=text) for text in report.unheard or []]
+    return part("unheard", count=len(rows), rows=_join(rows)) if rows else ""
 
 
 def _cells(row: BaseModel, report: Report) -> dict[str, object]:
@@ -353,7 +355,8 @@ def _header(report: Report) -> dict[str, object]:
     session, totals = report.session, _per_stage(report).get("voice to voice")
     counts = {"n_summaries": None} | {f"n_{k}": len(v) for k, v in report if isinstance(v, list | dict)}
     start = f"{session.start:%A} {session.start.day} {session.start:%B %Y, %H:%M}"
-    rate, routes = report.word_error_rate, Counter(turn.route for turn in report.turns)
+    rate = report.word_error_rate
+    routes = Counter(t.route if t.failed is None else "failed" for t in report.turns)
     return {
         **counts,
         **dict(report.resources),
@@ -364,8 +367,8 @@ def _header(report: Report) -> dict[str, object]:
         "routes": ", ".join(f"{n} {route}" for route, n in routes.items()),
         "machine": _join(part("fact", name=k.replace("_", " "), value=v) for k, v in report.machine.items()),
         "wer": None if rate is None else f"{rate * 100:.1f}",
-        "p50": _ms(quantile(totals, 0.5)) if totals else None,
-        "p95": _ms(quantile(totals, 0.95)) if totals else None,
+        "p50": _ms(percentile(totals, 50)) if totals else None,
+        "p95": _ms(percentile(totals, 95)) if totals else None,
         "unmeasured": None if totals else _unmeasured(report),
     }
 
@@ -380,7 +383,8 @@ def render(report: Report, *, audio: Mapping[str, bytes] | None = None) -> str:
     policy = "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; ".format(*hashes)
     policy += "img-src data:; media-src 'self' data:; base-uri 'none'; form-action 'none'"
     turns = _join(_turn(n + 1, report, scales, audio or {}) for n in range(len(report.turns)))
-    values = _tables(report) | {"turns": turns or part("empty"), "latency": _latency_table(report)}
+    turns = _join([_unheard(report), turns or part("empty")])
+    values = _tables(report) | {"turns": turns, "latency": _latency_table(report)}
     values |= {"timeline": _timeline(report), "resources": part("resources", **header)}
     values |= {"policy": Html(policy), "style": style, "script": script, "version": report.os1_version}
     return part("page", **header, **values)

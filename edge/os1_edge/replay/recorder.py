@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import cv2
 
@@ -14,7 +14,7 @@ from os1_edge.app import TurnTrace
 from os1_edge.config import Config
 from os1_edge.device.replay import session_seconds
 from os1_edge.device.session import Session, Utterance
-from os1_edge.events import RATE, SceneFrame, TurnEnded
+from os1_edge.events import RATE, SceneFrame
 from os1_edge.faculties import model_names
 from os1_edge.remember.memory import Memory
 from os1_edge.replay import measure, report
@@ -54,12 +54,14 @@ class Recorder:
         self._turns.append(turn)
         waited = turn.latency.voice_to_voice_s
         self._tell(f"{turn.time:%H:%M:%S}  wearer  {turn.heard}")
-        self._tell(f"          os-1    {turn.reply}" + (f"  ({waited:.2f} s)" if waited is not None else ""))
+        answer = turn.reply if turn.failed is None else f"{turn.reply} (failed: {turn.failed})".lstrip()
+        self._tell(f"          os-1    {answer}" + (f"  ({waited:.2f} s)" if waited is not None else ""))
 
     async def make(self, config: Config, memory: Memory, wall_s: float) -> report.Report:
         """Everything that happened."""
-        pairs = [measure.word_errors(t.reference, t.heard) for t in self._turns if t.reference]
-        reference_words = sum(n for _, n in pairs)
+        # A turn that was dropped is told of before those that were answered meanwhile.
+        in_order = sorted(self._turns, key=lambda t: t.start_s)
+        turns, unheard, wrong = scored(in_order, self._session.file.utterance)
         rss_mb, cpu_s = measure.spent()
         return report.Report(
             os1_version=__version__,
@@ -71,50 +73,21 @@ class Recorder:
             ),
             machine=measure.machine(),
             models={name: _model_file(name) for name in model_names(config)},
-            turns=self._turns,
+            turns=turns,
             frames=self._frames,
-            contexts=[
-                report.Context(
-                    at_s=round(c.at_s, 3),
-                    time=time,
-                    scene=c.scene,
-                    utterance=c.utterance,
-                    location=c.location,
-                    activity=c.activity,
-                )
-                for c, time in memory.store.contexts()
-            ],
-            events=[
-                report.Event(
-                    start=e.start,
-                    end=e.end,
-                    location=e.location,
-                    activity=e.activity,
-                    summary=e.summary,
-                    contexts=e.contexts,
-                )
-                for e in await memory.events()
-            ],
-            profile=[
-                report.ProfileLine(
-                    kind=p.kind,
-                    text=p.text,
-                    confidence=p.confidence,
-                    learned=p.learned,
-                    source_turn=p.source_turn,
-                )
-                for p in await memory.profile()
-            ],
+            contexts=_contexts(memory),
+            events=await _events(memory),
+            profile=await _profile(memory),
             resources=report.Resources(
                 rss_max_mb=round(rss_mb, 1), cpu_s=round(cpu_s, 2), wall_s=round(wall_s, 2)
             ),
-            word_error_rate=round(sum(e for e, _ in pairs) / reference_words, 4) if reference_words else None,
+            word_error_rate=_rounded(wrong),
+            unheard=unheard or None,
         )
 
     def _turn(self, trace: TurnTrace) -> report.Turn:
         ended = trace.ended
         start_s, end_s = ended.start / RATE, ended.end / RATE
-        references = measure.reference_of(start_s, end_s, self._session.file.utterance)
         spoke = trace.spoke_at_s is not None
         return report.Turn(
             turn_id=ended.turn_id,
@@ -123,16 +96,16 @@ class Recorder:
             start_s=round(start_s, 3),
             end_s=round(end_s, 3),
             heard=trace.heard,
-            reference=" ".join(u.text for u in references) or None,
             reply=trace.reply,
             route=trace.route,
             route_reason=trace.route_reason,
+            failed=trace.failed,
             scene=trace.scene or None,
             recalled=[report.Recalled(kind=h.kind, text=h.text, score=h.score) for h in trace.hits],
             reply_file=f"replies/{trace.spoken_file}" if trace.spoken_file else None,
             reply_s=round(trace.spoken_s, 3) if spoke else None,
             reply_start_s=_rounded(trace.spoke_at_s) if self._realtime else None,
-            latency=self._latency(trace, last_speech_s(ended, references)),
+            latency=self._latency(trace, measure.last_speech_s(ended, self._session.file.utterance)),
         )
 
     def _latency(self, trace: TurnTrace, speech_end_s: float) -> report.Latency:
@@ -142,17 +115,73 @@ class Recorder:
             asr_s=_rounded(trace.asr_s),
             recall_s=_rounded(trace.recall_s),
             first_token_s=_rounded(trace.first_token_s),
+            first_clause_s=_rounded(trace.first_clause_s),
             first_audio_s=_rounded(trace.first_audio_s),
             voice_to_voice_s=_rounded(spoke_at - speech_end_s) if spoke_at is not None else None,
         )
 
 
-def last_speech_s(ended: TurnEnded, references: list[Utterance]) -> float:
-    """Session second of the turn's last speech sample, by the reference or else by the input's loudness:
-    never by the detector whose delay is being measured."""
-    if references:
-        return references[-1].end_s
-    return (ended.audio_start + measure.last_speech_sample(ended.audio)) / RATE
+def scored(
+    turns: Sequence[report.Turn], said: Sequence[Utterance]
+) -> tuple[list[report.Turn], list[str], float | None]:
+    """The turns with their references, the references that no turn heard, and the word error rate.
+
+    Each reference belongs to the one turn that heard most of it, or to none.
+    """
+    spans = [(t.start_s, t.end_s) for t in turns]
+    texts: dict[int | None, list[str]] = {}
+    unheard: list[str] = []
+    for utterance in sorted(said, key=lambda u: u.start_s):
+        number = measure.turn_of(utterance, spans)
+        texts.setdefault(number, []).append(utterance.text)
+        if number is None or not turns[number].heard.strip():
+            unheard.append(utterance.text)
+    references = [" ".join(texts.get(number, ())) for number in range(len(turns))]
+    pairs = [(reference, turn.heard) for reference, turn in zip(references, turns, strict=True)]
+    pairs += [(text, "") for text in texts.get(None, ())]
+    told = [t.model_copy(update={"reference": r or None}) for t, r in zip(turns, references, strict=True)]
+    return told, unheard, measure.word_error_rate(pairs)
+
+
+def _contexts(memory: Memory) -> list[report.Context]:
+    return [
+        report.Context(
+            at_s=round(c.at_s, 3),
+            time=time,
+            scene=c.scene,
+            utterance=c.utterance,
+            location=c.location,
+            activity=c.activity,
+        )
+        for c, time in memory.store.contexts()
+    ]
+
+
+async def _events(memory: Memory) -> list[report.Event]:
+    return [
+        report.Event(
+            start=e.start,
+            end=e.end,
+            location=e.location,
+            activity=e.activity,
+            summary=e.summary,
+            contexts=e.contexts,
+        )
+        for e in await memory.events()
+    ]
+
+
+async def _profile(memory: Memory) -> list[report.ProfileLine]:
+    return [
+        report.ProfileLine(
+            kind=p.kind,
+            text=p.text,
+            confidence=p.confidence,
+            learned=p.learned,
+            source_turn=p.source_turn,
+        )
+        for p in await memory.profile()
+    ]
 
 
 def _rounded(seconds: float | None) -> float | None:

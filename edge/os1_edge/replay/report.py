@@ -51,6 +51,8 @@ class Latency(_Part):
     recall_s: float | None = None
     first_token_s: float | None = None
     """Prompt handed to the language model -> its first token."""
+    first_clause_s: float | None = None
+    """First token -> the first clause of the reply complete, so that it can be spoken."""
     first_audio_s: float | None = None
     """First clause of the reply complete -> its first sample of speech made."""
     voice_to_voice_s: float | None = None
@@ -71,8 +73,12 @@ class Turn(_Part):
     heard: str
     reference: str | None = None
     reply: str
-    route: Literal["local", "cloud", "fallback"]
+    route: Literal["local", "cloud", "fallback", "rule"]
+    """Where the reply was made; "rule": by rule, with no model."""
     route_reason: str
+    failed: str | None = None
+    """Why the turn was not, or not wholly, answered; else absent. ``heard`` and ``reply`` hold what there
+    was, and without a ``route_reason`` no route was chosen."""
     scene: str | None = None
     recalled: list[Recalled]
     reply_file: str | None = None
@@ -160,7 +166,10 @@ class Report(_Part):
     profile: list[ProfileLine]
     resources: Resources
     word_error_rate: float | None = None
-    """Of all heard turns against their references, 0..1; absent without references."""
+    """Words wrong, missing or too many per word of reference: 0 is faultless, and it may pass 1. Every
+    reference counts, heard or not, and all that was heard, said or not. Absent without references."""
+    unheard: list[str] | None = None
+    """References that no turn heard a word of; absent where there are none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 

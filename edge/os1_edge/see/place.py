@@ -8,9 +8,9 @@ deterministic fallback: the wearer's own words count first, then the things in v
 import re
 from dataclasses import dataclass
 
+from os1_edge.events import UNKNOWN_LOCATION
 from os1_edge.see.scene import SceneDescription
 
-UNKNOWN_LOCATION = "somewhere"
 UNKNOWN_ACTIVITY = "unknown"
 
 PLACES = (

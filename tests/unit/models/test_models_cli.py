@@ -49,6 +49,18 @@ def test_list_shows_every_model_and_says_which_hashes_are_unknown() -> None:
     assert "MIT" in lines["silero-vad"]
 
 
+def test_list_claims_no_hash_of_a_source_that_nobody_fetched() -> None:
+    """Its bytes were never seen here: a pull demands those of the source before it, and that is all."""
+    rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
+    for name, kind in (("smart-turn-v3.2", "hub"), ("piper-joe", "hub"), ("objects-ssd", "url")):
+        assert rows[name]["hash"] == f"in manifest; {kind} source demands the same bytes"
+        assert [source["hash"] for source in rows[name]["sources"]] == [
+            "in manifest", "of another source's same file; not fetched here",
+        ]  # fmt: skip
+    assert rows["silero-vad"]["hash"] == "in manifest"
+    assert rows["llava-1.5-7b"]["sources"][0]["hash"] == "none yet"
+
+
 def test_list_json_has_the_sources_and_hashes() -> None:
     rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
     chunked = rows["qwen2.5-0.5b"]["sources"]
@@ -82,7 +94,7 @@ def test_a_tampered_file_makes_verify_fail_with_one_line() -> None:
     Path(run("path", "toy").stdout.strip()).write_bytes(bytes(len(BODY)))
     result = run("verify", "toy")
     assert result.exit_code == 1
-    assert [line for line in result.stderr.splitlines() if line.startswith("error: toy: x.bin")]
+    assert [line for line in result.stderr.splitlines() if line.startswith("os1: toy: x.bin")]
     document = json.loads(run("verify", "--json").stdout)
     assert document["problems"][0]["file"] == "x.bin"
 
@@ -92,14 +104,14 @@ def test_a_pull_that_fails_exits_1_and_names_the_source(monkeypatch: pytest.Monk
     monkeypatch.setitem(SHELF, "toy==1.0", FetchFailed("no route"))
     result = run("pull", "toy")
     assert result.exit_code == 1
-    assert "error: no source of toy worked:\n  pypi:toy==1.0: no route" in result.stderr
+    assert "os1: no source of toy worked:\n  pypi:toy==1.0: no route" in result.stderr
     assert "Traceback" not in result.stderr
 
 
 def test_a_missing_model_exits_1_and_says_what_to_run() -> None:
     result = run("path", "silero-vad")
     assert result.exit_code == 1
-    assert result.stderr == "error: model silero-vad is not here yet; run: os1 models pull silero-vad\n"
+    assert result.stderr == "os1: model silero-vad is not here yet; run: os1 models pull silero-vad\n"
 
 
 @pytest.mark.parametrize("words", [("path", "silero"), ("pull", "silero"), ("verify", "silero")])

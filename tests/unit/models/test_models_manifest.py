@@ -52,6 +52,22 @@ def test_only_hub_files_may_lack_a_hash(shipped: Manifest) -> None:
                 assert source.download_size, source.label
 
 
+def test_hashes_of_a_source_that_nobody_fetched_are_borrowed_and_marked(shipped: Manifest) -> None:
+    borrowed = {one for model in shipped.models for source in model.sources if source.borrowed_hash
+                for one in source.origins}  # fmt: skip
+    hashed = {one for model in shipped.models for source in model.sources if source.hashed
+              for one in source.origins if one.startswith(("hf:", "url:"))}  # fmt: skip
+    assert borrowed == hashed, "no hub or URL source could be fetched where the manifest was written"
+
+
+def test_a_borrowed_hash_must_be_one_that_was_fetched() -> None:
+    part = {"origin": "hf:a/b@main/x.bin"}
+    hub = {"artefacts": [part], "files": [fakes.file("x.bin", b"y" * 10, part)], "borrowed_hash": True}
+    with pytest.raises(ValidationError, match="hashes that no fetched source has"):
+        fakes.manifest(_source(), hub)
+    fakes.manifest(_source(), {**hub, "files": [fakes.file("x.bin", b"x" * 10, part)]})
+
+
 def test_every_edge_model_can_be_had_without_a_model_hub(shipped: Manifest) -> None:
     for name in EDGE:
         origins = [source.origins for source in shipped.model(name).sources]
