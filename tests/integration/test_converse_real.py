@@ -1,4 +1,4 @@
-"""The default local model on sentences that the prompt was not written for: right facts, nothing invented."""
+"""The default local model on sentences beside the demo's: the right fact, and nothing invented."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def reply(llama: LocalLlama, heard: str, remembered: str, scene: str) -> str:
     return planned.fallback if fault(text, heard, planned.health) else text
 
 
-def test_unseen_sentences_get_the_right_fact_and_nothing_invented(llama: LocalLlama) -> None:
+def test_other_sentences_get_the_right_fact_and_nothing_invented(llama: LocalLlama) -> None:
     wrong = []
     for heard, remembered, scene, must, must_not in CASES:
         said = reply(llama, heard, remembered, scene)
