@@ -187,7 +187,9 @@ def test_every_setting_is_read_by_somebody() -> None:
     code += inspect.getsource(model_names)
     for section, model in Config.model_fields.items():
         for setting in model.annotation.model_fields:  # type: ignore[union-attr]
-            assert re.search(rf"\b(?:{section}|_settings)\.{setting}\b", code), f"nobody reads {section}.{setting}"
+            assert re.search(rf"\b(?:{section}|_settings)\.{setting}\b", code), (
+                f"nobody reads {section}.{setting}"
+            )
 
 
 @pytest.mark.parametrize("package", ["os1_edge", "os1_models", "os1_cloud", "os1_proto"])

@@ -99,27 +99,12 @@ def day(**other: Any) -> Report:
         for a, b, place in ((0, 3, "home"), (4, 7, "the street"), (8, 9, "home"))
     ]
     profile = [
-        {
-            "kind": "preference",
-            "text": "Does not like coriander.",
-            "confidence": 0.9,
-            "learned": turns[3]["time"],
-        }
-        | {"source_turn": "t0003"},
-        {
-            "kind": "habit",
-            "text": "Runs by the river on Tuesdays.",
-            "confidence": 0.75,
-            "learned": turns[6]["time"],
-        }
-        | {"source_turn": "t0006"},
-        {
-            "kind": "social background",
-            "text": "Has a sister, Lena.",
-            "confidence": 0.6,
-            "learned": turns[1]["time"],
-        }
-        | {"source_turn": "of an earlier day"},
+        {"kind": kind, "text": text, "confidence": sure, "learned": turns[n]["time"], "source_turn": source}
+        for kind, text, sure, n, source in (
+            ("preference", "Does not like coriander.", 0.9, 3, "t0003"),
+            ("habit", "Runs by the river on Tuesdays.", 0.75, 6, "t0006"),
+            ("social background", "Has a sister, Lena.", 0.6, 1, "of an earlier day"),
+        )
     ]
     fields: dict[str, Any] = {
         "os1_version": "0.1.0",
