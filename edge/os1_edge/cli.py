@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import re
 import sys
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,6 +19,8 @@ from os1_edge.tomlfile import BadFile
 
 if TYPE_CHECKING:
     from os1_edge.replay.report import Report
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 PATH = click.Path(path_type=Path)
 
@@ -48,9 +52,11 @@ class _Commands(click.Group):
         except BadFile as e:
             _fail(str(e))
         except OSError as e:
-            if e.errno == errno.EPIPE or e.filename is None:
+            if e.errno == errno.EPIPE:
                 raise
-            _fail(f"{e.filename}: {e.strerror}")
+            _fail(f"{e.filename}: {e.strerror}" if e.filename else e.strerror or str(e))
+        except MemoryError:
+            _fail("there is not enough memory; end other programs, or choose a smaller model")
         except Exception as e:
             if not _is_ours(e):
                 raise
@@ -62,9 +68,29 @@ def _is_ours(error: Exception) -> bool:
     return type(error).__module__.startswith(("os1_edge.", "os1_models.", "os1_cloud."))
 
 
+def _plain(text: str) -> str:
+    """``text`` without control characters: what was said or stands in a file must not steer the terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def _fail(message: str) -> NoReturn:
-    click.echo(f"os1: {message}", err=True)
+    click.echo(f"os1: {_plain(message)}", err=True)
     sys.exit(1)
+
+
+def _each(files: tuple[Path, ...], work: Callable[[Path], None]) -> None:
+    """Does ``work`` for every file; a bad one is told of and the others are still done."""
+    from os1_edge.device.sound import BadSound
+
+    bad = 0
+    for path in files:
+        try:
+            work(path)
+        except BadSound as e:
+            bad += 1
+            click.echo(f"os1: {_plain(str(e))}", err=True)
+    if bad:
+        sys.exit(1)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -140,7 +166,7 @@ def _replay(session: Path, out: Path, realtime: bool, config_file: Path | None, 
         load_config(config_file),
         key,
         realtime=realtime,
-        tell=lambda line: click.echo(line, err=as_json),
+        tell=lambda line: click.echo(_plain(line), err=as_json),
     )
     if as_json:
         click.echo((out / "report.json").read_text("utf-8"), nl=False)
@@ -186,12 +212,15 @@ def vad(files: tuple[Path, ...], as_json: bool) -> None:
     from os1_edge.hear.vad import SileroVad
 
     detector = SileroVad(os1_models.path("silero-vad"))
-    for path in files:
+
+    def work(path: Path) -> None:
         seconds, spans = speech_spans(blocks(path), detector)
         if as_json:
             click.echo(json.dumps({"file": str(path), "seconds": seconds, "speech": spans}))
         else:
             click.echo(f"{path}: " + (", ".join(f"{a:.2f}-{b:.2f} s" for a, b in spans) or "no speech"))
+
+    _each(files, work)
 
 
 @main.command()
@@ -213,7 +242,8 @@ def transcribe(files: tuple[Path, ...], model: str, language: str, threads: int,
 
     whisper = Whisper(os1_models.path(model), language, threads)
     detector = SileroVad(os1_models.path("silero-vad"))
-    for path in files:
+
+    def work(path: Path) -> None:
         began = perf_counter()
         seconds, segments = transcript(blocks(path), whisper, detector)
         rtf = (perf_counter() - began) / max(seconds, 1e-3)
@@ -230,6 +260,8 @@ def transcribe(files: tuple[Path, ...], model: str, language: str, threads: int,
         else:
             click.echo(f"{path}: {text}")
 
+    _each(files, work)
+
 
 @main.command()
 @click.argument("text")
@@ -238,17 +270,23 @@ def transcribe(files: tuple[Path, ...], model: str, language: str, threads: int,
 @click.option("--speed", type=click.FloatRange(0.5, 2), default=1.0, show_default=True)
 def say(text: str, out: Path, voice: str, speed: float) -> None:
     """Speak TEXT into a WAV file."""
+    from io import BytesIO
+
     import soundfile
 
     import os1_models
     from os1_edge.speak.tts import Piper
 
+    if not 0.5 <= speed <= 2:  # NaN passes click's range
+        raise click.BadParameter("give a speed from 0.5 to 2", param_hint="--speed")
+
     piper = Piper(os1_models.path(voice), speed)
     samples = piper.say(text)
     if not len(samples):
         _fail("there is nothing to say in that text")
-    with out.open("wb") as file:
-        soundfile.write(file, samples, piper.rate, "PCM_16", format="WAV")
+    wav = BytesIO()
+    soundfile.write(wav, samples, piper.rate, "PCM_16", format="WAV")
+    out.write_bytes(wav.getvalue())
 
 
 @main.command()

@@ -242,9 +242,10 @@ def test_a_replay_never_writes_where_something_else_lies(out: str, tmp_path: Pat
 
 def test_a_replay_that_cannot_run_leaves_the_one_before(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "report.json").write_text("{}")
+    earlier = '{"schema": 1, "os1_version": "0"}'
+    (tmp_path / "out" / "report.json").write_text(earlier)
     assert "os1 models pull" in failed(os1("demo", "--out", tmp_path / "out"))
-    assert (tmp_path / "out" / "report.json").read_text() == "{}"
+    assert (tmp_path / "out" / "report.json").read_text() == earlier
 
 
 @pytest.mark.parametrize(
@@ -306,3 +307,38 @@ def test_starting_up_loads_no_model_library() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
     assert found.stdout.strip() == "[]"
+
+
+def test_what_is_said_cannot_steer_the_terminal() -> None:
+    from os1_edge.cli import _plain
+
+    assert _plain("\x1b]0;owned\x07 hello\n\x9b31m") == "\ufffd]0;owned\ufffd hello\n\ufffd31m"
+
+
+def test_a_bad_recording_does_not_keep_the_others_from_being_heard(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from os1_edge.cli import _each
+    from os1_edge.device.sound import BadSound
+
+    done: list[str] = []
+
+    def work(path: Path) -> None:
+        if path.name == "bad":
+            raise BadSound(f"{path.name}: no such file")
+        done.append(path.name)
+
+    with pytest.raises(SystemExit) as ended:
+        _each((Path("a"), Path("bad"), Path("b")), work)
+    assert ended.value.code == 1
+    assert done == ["a", "b"]
+    assert capsys.readouterr().err == "os1: bad: no such file\n"
+
+
+def test_nothing_is_reported_to_the_maker_of_a_library(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "tmp").mkdir(parents=True)
+    env = {"HOME": str(home), "TMPDIR": str(home / "tmp"), "PATH": os.environ["PATH"]}
+    code = "import os1_edge.hear.vad, os1_edge.remember.embed, os1_edge.speak.tts"
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=60)
+    assert [p for p in home.rglob("*") if p.is_file()] == []

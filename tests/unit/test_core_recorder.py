@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from os1_edge.app import TurnTrace
-from os1_edge.config import Config
 from os1_edge.device.session import Session, SessionFile, Utterance
 from os1_edge.events import RATE, TurnEnded
 from os1_edge.replay import recorder
@@ -51,11 +50,6 @@ class Nothing:
         return []
 
 
-@pytest.fixture(autouse=True)
-def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "model_names", lambda config: [])
-
-
 def reported(
     utterances: list[Utterance],
     turns: list[TurnTrace],
@@ -69,7 +63,7 @@ def reported(
     made = recorder.Recorder(Session(Path("nowhere"), file), realtime=realtime, tell=tell)
     for trace in turns:
         made.turn_answered(trace)
-    return asyncio.run(made.make(Config(), Nothing(), 1.0))  # type: ignore[arg-type]
+    return asyncio.run(made.make({}, Nothing(), 1.0))  # type: ignore[arg-type]
 
 
 def test_all_heard_as_it_was_said_is_no_error() -> None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+LONGEST = 300
+"""Characters of a fact that a prompt takes: two or three sentences."""
+
 _PREFACE = re.compile(
     r"^(?:(?:please|hey|good (?:morning|afternoon|evening|night)|hello|hi)\b[,.! ]*"
     r"|(?:oh|so|well|ok|okay)[,.!] *)+",
@@ -41,4 +44,4 @@ def addressed(text: str) -> str:
     bare = _REMEMBER.sub("", _PREFACE.sub("", text.strip())) or text.strip()
     for pattern, replacement in _TURNS:
         bare = pattern.sub(replacement, bare)
-    return bare[:1].upper() + bare[1:]
+    return bare[:1].upper() + bare[1:LONGEST]

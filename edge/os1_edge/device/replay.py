@@ -113,7 +113,7 @@ def seed_memory(session: Session) -> list[tuple[datetime, str]]:
     path = session.path(session.file.memory.seed)
     out = []
     try:
-        lines = path.read_text("utf-8-sig").splitlines()
+        lines = path.read_text("utf-8-sig").split("\n")
     except UnicodeDecodeError as e:
         raise BadFile(path, f"not UTF-8 text (byte {e.start})") from None
     for number, line in enumerate(lines, 1):
@@ -121,9 +121,13 @@ def seed_memory(session: Session) -> list[tuple[datetime, str]]:
             continue
         try:
             row = json.loads(line)
-            out.append((datetime.fromisoformat(row["time"]).replace(tzinfo=None), str(row["text"])))
-        except (ValueError, KeyError, TypeError) as e:
-            raise BadFile(path, f'not {{"time": …, "text": …}}: {e!r}', number) from None
+            time, text = datetime.fromisoformat(row["time"]).replace(tzinfo=None), row["text"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            time, text = None, None
+        if time is None or not isinstance(text, str) or not text.isprintable():
+            problem = 'not {"time": "2026-03-01T19:00:00", "text": "one line of plain text"}'
+            raise BadFile(path, problem, number)
+        out.append((time, text))
     return out
 
 

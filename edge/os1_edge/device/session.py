@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from os1_edge.clock import Calendar
 from os1_edge.tomlfile import BadFile, line_of, read_toml
 
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=24 * 3600, allow_inf_nan=False)]
 """A session second: 0 is the start of the session."""
 
 MAX_SESSION_S = 24 * 3600.0
@@ -20,7 +20,7 @@ MAX_SESSION_S = 24 * 3600.0
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Audio(_Table):
@@ -101,6 +101,8 @@ class SessionFile(_Table):
     @field_validator("start")
     @classmethod
     def _local(cls, start: datetime) -> datetime:
+        if not 1900 <= start.year <= 9000:
+            raise ValueError(f"the year {start.year} is not one that a recording was made in")
         return start.replace(tzinfo=None)
 
 

@@ -37,7 +37,7 @@ def blocks(path: Path) -> Iterator[Samples]:
             resampler = soxr.ResampleStream(file.samplerate, RATE, 1, dtype="float32")
             size = int(BLOCK_S * file.samplerate)
             while len(block := file.read(size, dtype="float32", always_2d=True)):
-                mono = np.nan_to_num(block.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+                mono = np.clip(np.nan_to_num(block.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0), -1.0, 1.0)
                 yield _resampled(resampler, mono, last=False)
             yield _resampled(resampler, np.zeros(0, np.float32), last=True)
     except (soundfile.SoundFileError, RuntimeError) as e:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import cv2
 
-import os1_models
 from os1_edge import __version__
 from os1_edge.app import TurnTrace
-from os1_edge.config import Config
 from os1_edge.device.replay import session_seconds
 from os1_edge.device.session import Session, Utterance
 from os1_edge.events import RATE, SceneFrame
-from os1_edge.faculties import model_names
 from os1_edge.remember.memory import Memory
 from os1_edge.replay import measure, report
 from os1_edge.see.scene import SceneDescription
@@ -30,7 +27,7 @@ class Recorder:
     """The app's observer in a replay."""
 
     def __init__(self, session: Session, *, realtime: bool, tell: Told) -> None:
-        self._session, self._realtime, self._tell = session, realtime, tell
+        self._session, self._realtime, self._told = session, realtime, tell
         self._calendar = session.calendar
         self._turns: list[report.Turn] = []
         self._frames: list[report.Frame] = []
@@ -48,6 +45,10 @@ class Recorder:
             )
         )
 
+    def _tell(self, line: str) -> None:
+        with suppress(OSError):  # who listened is gone; the report is still to be written
+            self._told(line)
+
     def turn_answered(self, trace: TurnTrace) -> None:
         """See ``Observer``."""
         turn = self._turn(trace)
@@ -57,7 +58,9 @@ class Recorder:
         answer = turn.reply if turn.failed is None else f"{turn.reply} (failed: {turn.failed})".lstrip()
         self._tell(f"          os-1    {answer}" + (f"  ({waited:.2f} s)" if waited is not None else ""))
 
-    async def make(self, config: Config, memory: Memory, wall_s: float) -> report.Report:
+    async def make(
+        self, models: Mapping[str, report.ModelFile], memory: Memory, wall_s: float
+    ) -> report.Report:
         """Everything that happened."""
         # A turn that was dropped is told of before those that were answered meanwhile.
         in_order = sorted(self._turns, key=lambda t: t.start_s)
@@ -72,7 +75,7 @@ class Recorder:
                 mode="realtime" if self._realtime else "fast",
             ),
             machine=measure.machine(),
-            models={name: _model_file(name) for name in model_names(config)},
+            models=dict(models),
             turns=turns,
             frames=self._frames,
             contexts=_contexts(memory),
@@ -194,10 +197,3 @@ def _thumbnail(frame: SceneFrame) -> str:
     small = cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA)
     jpeg = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, 75])[1]
     return "data:image/jpeg;base64," + base64.b64encode(jpeg.tobytes()).decode("ascii")
-
-
-def _model_file(name: str) -> report.ModelFile:
-    path = os1_models.path(name)
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return report.ModelFile(file=path.name, sha256=digest)

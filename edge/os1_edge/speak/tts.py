@@ -11,12 +11,18 @@ from os1_edge.events import Samples
 from os1_edge.speak.spoken import spoken
 
 
+class NotAVoice(Exception):
+    """The model is not a Piper voice."""
+
+
 class Piper:
     """One loaded voice. Blocking; call it in a worker thread, one call at a time."""
 
     def __init__(self, model: Path, speed: float = 1.0, seed: int = 1) -> None:
         from piper import PiperVoice, SynthesisConfig
 
+        if not Path(f"{model}.json").is_file():
+            raise NotAVoice(f"{model}: not a Piper voice")
         # The voice draws random numbers; a fixed seed makes a replay's speech repeatable.
         onnxruntime.set_seed(seed)
         self._voice = PiperVoice.load(model)
