@@ -328,7 +328,7 @@ def test_a_replay_replaces_the_one_before_and_nothing_is_left_of_it(
     out = tmp_path / "out"
     (out / "replies").mkdir(parents=True)
     (out / "replies" / "07.wav").write_text("old")
-    (out / "report.json").write_text("{}")
+    (out / "report.json").write_text('{"schema": 1, "os1_version": "0"}')
     made = replay(silent, out, Config(), KEY, realtime=False, tell=lambda line: None)
     assert made.turns == []
     assert made.word_error_rate is None
