@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from os1_edge.tomlfile import BadFile, plain_problem, read_toml
+from os1_edge.tomlfile import BadFile, line_of, plain_problem, read_toml
 
 Threads = Annotated[int, Field(ge=1, le=64)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -120,14 +120,16 @@ def overridden(config: Config, changes: Mapping[str, Any], source: Path) -> Conf
     """``config`` with the settings in ``changes`` (nested like the file).
 
     Raises:
-        BadFile: a change is not right; names ``source``.
+        BadFile: a change is not right; names ``source`` and the line of its ``[config.…]`` table.
     """
     try:
         return Config.model_validate(_merged(config.model_dump(), changes))
     except ValidationError as e:
         first = e.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        raise BadFile(source, f"config.{name}: {plain_problem(first['type'], first['msg'])}") from None
+        table, *key = map(str, first["loc"])
+        problem = f"{'.'.join(['config', table, *key])}: {plain_problem(first['type'], first['msg'])}"
+        text = source.read_text("utf-8-sig") if source.is_file() else ""
+        raise BadFile(source, problem, line_of(text, (f"config.{table}", *key))) from None
 
 
 def _merged(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

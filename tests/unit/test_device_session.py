@@ -200,7 +200,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ("[config.hear]\nthreads = 0\n", "config.hear.threads"),
+        ("[config.hear]\nthreads = 0\n", "session.toml:7: config.hear.threads"),
         ("[config]\nhear = 3\n", "config.hear"),
         ("[config.nose]\nx = 1\n", "config.nose: no such setting"),
         ("[config.remember]\nmin_similarity = nan\n", "config.remember.min_similarity"),
@@ -210,7 +210,7 @@ def test_a_wrong_setting_in_the_session_is_named(
     config: str, words: str, write: Callable[..., Path], tmp_path: Path
 ) -> None:
     said = said_once(write(HEAD + MIC + config), tmp_path)
-    assert "session.toml: " in said
+    assert "session.toml:" in said
     assert words in said
 
 
