@@ -206,6 +206,7 @@ def test_the_page_lies_beside_the_report_and_needs_no_network(demo_replay: Any) 
     page = (demo_replay.out / "report.html").read_text("utf-8")
     assert "peanuts" in page
     assert not re.search(r"""(?:src|href)=["']?https?:""", page)
+    assert page.count("data:audio/wav;base64,") == len(list((demo_replay.out / "replies").iterdir()))
 
 
 def test_the_wearer_sees_each_turn_as_it_is_answered(demo_replay: Any, report: dict[str, Any]) -> None:

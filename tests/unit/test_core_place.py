@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from os1_edge.replay.place import staged
+from os1_edge.replay.run import PAGE_SOUND, sounds
 from os1_edge.tomlfile import BadFile
 
 
@@ -61,3 +64,12 @@ def test_a_file_among_the_replies_that_is_no_reply_stays(tmp_path: Path) -> None
     (tmp_path / "out" / "replies" / "thesis.txt").write_text("mine")
     write_replay(tmp_path / "out", "second")
     assert (tmp_path / "out" / "replies" / "thesis.txt").read_text() == "mine"
+
+
+def test_the_page_holds_replies_until_it_is_full(tmp_path: Path) -> None:
+    (tmp_path / "replies").mkdir()
+    for name in ("01.wav", "02.wav", "03.wav"):
+        (tmp_path / "replies" / name).write_bytes(bytes(PAGE_SOUND // 2))
+    turns = [SimpleNamespace(reply_file=f"replies/0{n}.wav") for n in (1, 2, 3)]
+    made: Any = SimpleNamespace(turns=[SimpleNamespace(reply_file=None), *turns])
+    assert list(sounds(made, tmp_path)) == ["replies/01.wav", "replies/02.wav"]

@@ -390,8 +390,8 @@ def render(report: Report, *, audio: Mapping[str, bytes] | None = None) -> str:
     return part("page", **header, **values)
 
 
-def write_page(report: Report, out_dir: Path) -> Path:
-    """Writes ``report.html`` into ``out_dir``, beside the replies that it plays."""
+def write_page(report: Report, out_dir: Path, audio: Mapping[str, bytes] | None = None) -> Path:
+    """Writes ``report.html`` into ``out_dir``; it holds ``audio`` and plays other replies from beside it."""
     path = out_dir / "report.html"
-    path.write_text(render(report), "utf-8")
+    path.write_text(render(report, audio=audio), "utf-8")
     return path

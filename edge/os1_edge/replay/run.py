@@ -25,6 +25,10 @@ from os1_edge.replay.report import ModelFile, Report
 from os1_edge.see.image import iter_video, load_image
 from os1_edge.tomlfile import BadFile
 
+PAGE_SOUND = 8_000_000
+"""Bytes of speech (three minutes) that the page holds itself, so that it can be moved alone; replies beyond
+that are played from the folder beside it."""
+
 
 def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: bool, tell: Told) -> Report:
     """Replays the session in ``folder``; writes report.json, report.html, replies/ and memory.db to ``out``.
@@ -60,8 +64,20 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
         finally:
             faculties.close()
         made.write(work / "report.json")
-        write_page(made, work)
+        write_page(made, work, sounds(made, work))
     return made
+
+
+def sounds(made: Report, folder: Path) -> dict[str, bytes]:
+    """The spoken replies by their name in the report, as far as a page can hold them."""
+    held, room = {}, PAGE_SOUND
+    for name in (turn.reply_file for turn in made.turns if turn.reply_file):
+        sound = (folder / name).read_bytes()
+        room -= len(sound)
+        if room < 0:
+            break
+        held[name] = sound
+    return held
 
 
 def checked_models(names: Sequence[str]) -> dict[str, ModelFile]:
