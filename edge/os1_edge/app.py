@@ -29,7 +29,7 @@ from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.engine import EngineError
 from os1_edge.offload.route import decide
 from os1_edge.remember.recall import Hit
-from os1_edge.see.place import guess_place
+from os1_edge.see.place import PlaceGuess, guess_place
 from os1_edge.see.scene import SceneDescription
 from os1_edge.speak.clauses import ClauseSplitter
 
@@ -57,7 +57,6 @@ class TurnTrace:
     route: Literal["local", "cloud", "rule", "fallback"] = "local"
     route_reason: str = ""
     scene: str = ""
-    location: str = ""
     hits: list[Hit] = field(default_factory=list)
     asr_s: float | None = None
     recall_s: float | None = None
@@ -181,7 +180,7 @@ class Os1:
                 description = await view.described
                 self._observer.frame_described(frame, description)
                 if description.usable:
-                    await self._keep_context(frame.at_s, description, "")
+                    await self._keep_context(frame.at_s, description, "", guess_place(description))
             except Exception as e:
                 _tell_failure(f"the scene frame at {frame.at_s:.1f} s", e)
 
@@ -212,7 +211,7 @@ class Os1:
             return
         view = await _described(looked_at)
         guess = guess_place(view, trace.heard)
-        trace.scene, trace.location = view.sentence, guess.location
+        trace.scene = view.sentence
         now = self._calendar.at(ended.end / RATE)
         began = perf_counter()
         asked = await self._replier.prepare(trace.heard, now, view.sentence)
@@ -221,7 +220,7 @@ class Os1:
         await self._faculties.memory.keep_turn(
             ended.turn_id, ended.revision, now, trace.heard, trace.reply, guess.location
         )
-        await self._keep_context(ended.end / RATE, view, trace.heard)
+        await self._keep_context(ended.end / RATE, view, trace.heard, guess)
         self._observer.turn_answered(trace)
 
     def _view_at(self, at_s: float) -> View | None:
@@ -302,9 +301,10 @@ class Os1:
         finally:
             trace.spoken_file = await self._speaker.finish(trace.ended.turn_id)
 
-    async def _keep_context(self, at_s: float, view: SceneDescription, utterance: str) -> None:
-        guess = guess_place(view, utterance)
-        context = RealtimeContext(at_s, view.sentence, utterance, guess.location, guess.activity)
+    async def _keep_context(
+        self, at_s: float, view: SceneDescription, utterance: str, place: PlaceGuess
+    ) -> None:
+        context = RealtimeContext(at_s, view.sentence, utterance, place.location, place.activity)
         await self._faculties.memory.keep_context(context, self._calendar.at(at_s))
 
 

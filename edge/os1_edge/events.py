@@ -77,17 +77,6 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
-    """What was heard in a turn."""
-
-    turn_id: str
-    revision: int
-    text: str
-    seconds: float
-    """Wall time that recognition took."""
-
-
-@dataclass(frozen=True, slots=True)
 class RealtimeContext:
     """C = {scene, utterance, location, activity} (paper 3.2.2)."""
 

@@ -48,11 +48,6 @@ class LocalLlama:
         self._worker.shutdown()
         self._llama.close()
 
-    async def warm(self, messages: Sequence[Message]) -> None:
-        """Reads a prompt's beginning ahead of time."""
-        async for _ in self.stream(messages, max_tokens=1):
-            pass
-
     async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[str, None]:
         """See ``LanguageEngine.stream``."""
         loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from os1_edge.events import RealtimeContext
-from os1_edge.remember.cluster import DailyEvent, EventClusterer, place_key
+from os1_edge.remember.cluster import THRESHOLD, DailyEvent, EventClusterer, place_key
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.profile import STATED, ProfileProposal, ended_by, propose, reinforced, said_again
 from os1_edge.remember.recall import Hit, RecallRules, rank
@@ -30,7 +30,7 @@ class Memory:
         store: Store,
         embedder: Embedder,
         rules: RecallRules | None = None,
-        event_threshold: float = 0.75,
+        event_threshold: float = THRESHOLD,
     ) -> None:
         self.store = store
         self._embedder = embedder

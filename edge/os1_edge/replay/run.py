@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -24,6 +23,7 @@ from os1_edge.replay.recorder import Recorder, Told
 from os1_edge.replay.report import ModelFile, Report
 from os1_edge.see.image import iter_video, load_image
 from os1_edge.tomlfile import BadFile
+from os1_models.checks import sha256_of
 
 PAGE_SOUND = 8_000_000
 """Bytes of speech (three minutes) that the page holds itself, so that it can be moved alone; replies beyond
@@ -90,8 +90,7 @@ def checked_models(names: Sequence[str]) -> dict[str, ModelFile]:
     found = {}
     for name in names:
         path = os1_models.path(name)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of(path)
         receipt = os1_models.installed(name)
         pulled = receipt.record(path.name) if receipt else None
         if pulled is not None and pulled.sha256 != digest:

@@ -12,8 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-Image = NDArray[np.uint8]
-"""`(height, width, 3)`, uint8, blue-green-red as OpenCV has it."""
+from os1_edge.events import Image
 
 Format = Literal["jpeg", "png", "webp", "bmp"]
 

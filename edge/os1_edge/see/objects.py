@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from os1_edge.see.image import Image
+from os1_edge.events import Image
 
 Floats = NDArray[np.float32]
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import cv2
 import numpy as np
 
-from os1_edge.see.image import Image
+from os1_edge.events import Image
 from os1_edge.see.objects import DetectedObject
 
 DARK_GREY, DIM_GREY = 25.0, 55.0
