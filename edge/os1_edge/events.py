@@ -58,6 +58,37 @@ class SpeechStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeechPaused:
+    """A first short pause: the turn may be over. Work on it may start now, held back until ``TurnEnded``."""
+
+    turn_id: str
+    revision: int
+    """Counts the pauses of the turn that speech went on after; ``TurnEnded`` of the same revision means that
+    nothing more was said."""
+    start: int
+    """Sample index of the first speech sample."""
+    end: int
+    """Sample index one after the last speech sample so far."""
+    decided: int
+    """Sample index at which the pause was noticed."""
+    audio: Samples = field(repr=False)
+    """The speech so far, with pre-roll and what there is of the pause."""
+    audio_start: int
+    """Sample index of the audio's first sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechResumed:
+    """The wearer speaks on after a ``SpeechPaused``: what was made of the revision before is void."""
+
+    turn_id: str
+    revision: int
+    """The new revision."""
+    at: int
+    """Sample index at which speech went on."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """The wearer has finished speaking."""
 
