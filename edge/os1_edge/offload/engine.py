@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
+
+Schema = Mapping[str, object]
+"""A JSON schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +27,32 @@ class LanguageEngine(Protocol):
 
     name: str
 
-    def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[str, None]:
-        """Text as it is written. Closing the iterator stops the work.
+    def stream(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        *,
+        schema: Schema | None = None,
+        background: bool = False,
+    ) -> AsyncGenerator[str, None]:
+        """Text as it is written. Closing the iterator stops the work, also while the prompt is being read.
+
+        Args:
+            messages: the prompt.
+            max_tokens: the answer's bound.
+            schema: the answer is one JSON value that obeys it.
+            background: nobody waits. The state that the conversation rests on is left alone, and a call that
+                somebody waits for goes first: this one then raises ``Preempted``.
 
         Raises:
             EngineError: no answer, or none beyond what was already given.
         """
         ...
+
+    async def prime(self, messages: Sequence[Message]) -> None:
+        """Reads the prompt ahead of a ``stream`` that begins with the same text. Cancel it to stop."""
+        ...
+
+
+class Preempted(EngineError):
+    """A background call made way for one that somebody waits for; ask again later."""

@@ -1,20 +1,21 @@
-"""The language model on the device: llama.cpp through llama-cpp-python, in a worker thread of its own.
+"""The language model on the device: llama.cpp in a worker thread of its own, one call at a time.
 
-One prompt at a time. llama-cpp-python keeps the last prompt's state and reads only what differs from it,
-so prompts should share their beginning byte for byte.
+What was read stays: prompts should share their beginning byte for byte, and only the rest is read. A
+background job has a place of its own beside the conversation's, and makes way when somebody waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from os1_edge.native import let_threads_sleep
-from os1_edge.offload.engine import EngineError, Message
+from os1_edge.offload.engine import EngineError, Message, Preempted, Schema
+from os1_edge.offload.llamacpp import LlamaCpp, Stopped
 
 
 class LocalLlama:
@@ -31,24 +32,25 @@ class LocalLlama:
         Raises:
             EngineError: the file is no GGUF model.
         """
-        let_threads_sleep()
-        from llama_cpp import Llama
-
         self.name = model.stem
-        try:
-            self._llama: Any = Llama(
-                str(model), n_ctx=context, n_threads=threads, n_threads_batch=threads, verbose=False
-            )
-        except ValueError:
-            raise EngineError(f"{model}: not a language model that can be read") from None
+        self._llama = LlamaCpp(model, threads, context)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama")
+        self._waited_for = 0
+        """Calls that somebody waits for, running or to be run."""
 
     def close(self) -> None:
         """Ends the worker and frees the model."""
         self._worker.shutdown()
         self._llama.close()
 
-    async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[str, None]:
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        *,
+        schema: Schema | None = None,
+        background: bool = False,
+    ) -> AsyncGenerator[str, None]:
         """See ``LanguageEngine.stream``."""
         loop = asyncio.get_running_loop()
         parts: asyncio.Queue[str | BaseException | None] = asyncio.Queue()  # bounded by max_tokens
@@ -59,14 +61,18 @@ class LocalLlama:
 
         def work() -> None:
             try:
-                for text in self._generate(messages, max_tokens):
-                    if stop.is_set():
-                        break
+                for text in self._answer(messages, max_tokens, schema, background, stop):
                     give(text)
                 give(None)
+            except Stopped:
+                give(Preempted(f"{self.name} is needed elsewhere"))
+            except EngineError as e:
+                give(e)
             except Exception as e:
-                give(EngineError(f"{self.name}: {e}"))
+                # Only the kind: an error's words may quote the prompt.
+                give(EngineError(f"{self.name} failed ({type(e).__name__})"))
 
+        self._waited_for += not background
         job = loop.run_in_executor(self._worker, work)
         try:
             while (part := await parts.get()) is not None:
@@ -75,13 +81,67 @@ class LocalLlama:
                 yield part
         finally:
             stop.set()
-            await asyncio.shield(job)
+            try:
+                await asyncio.shield(job)
+            finally:
+                self._waited_for -= not background
 
-    def _generate(self, messages: Sequence[Message], max_tokens: int) -> Any:
-        chat = [{"role": m.role, "content": m.text} for m in messages]
-        for chunk in self._llama.create_chat_completion(
-            chat, temperature=0.0, max_tokens=max_tokens, stream=True
-        ):
-            text = chunk["choices"][0]["delta"].get("content")
-            if text:
-                yield text
+    async def prime(self, messages: Sequence[Message]) -> None:
+        """See ``LanguageEngine.prime``."""
+        stop = threading.Event()
+
+        def work() -> None:
+            with suppress(Stopped, EngineError):  # whoever needs it reads the rest, or is told
+                self._read(messages, 0, background=False, stop=stop.is_set)
+
+        self._waited_for += 1
+        job = asyncio.get_running_loop().run_in_executor(self._worker, work)
+        try:
+            await asyncio.shield(job)
+        finally:
+            stop.set()
+            try:
+                await asyncio.shield(job)
+            finally:
+                self._waited_for -= 1
+
+    def _answer(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        schema: Schema | None,
+        background: bool,
+        stop: threading.Event,
+    ) -> Iterator[str]:
+        def enough() -> bool:
+            return stop.is_set() or (background and self._waited_for > 0)
+
+        grammar = _grammar(schema) if schema is not None else None
+        self._read(messages, max_tokens, background=background, stop=enough)
+        yield from self._llama.write(self._llama.slots[background], max_tokens, enough, grammar)
+
+    def _read(
+        self, messages: Sequence[Message], max_tokens: int, *, background: bool, stop: Callable[[], bool]
+    ) -> None:
+        llama = self._llama
+        tokens = llama.prompt(messages)
+        if len(tokens) + max_tokens > llama.context_tokens:
+            raise EngineError(
+                f"{self.name}: a prompt of {len(tokens)} tokens and an answer of {max_tokens} do not fit "
+                f"into {llama.context_tokens}"
+            )
+        mine, other = llama.slots[background], llama.slots[not background]
+        if len(tokens) + max_tokens + len(other.tokens) > llama.context_tokens:
+            if background:
+                raise EngineError(f"{self.name}: the conversation leaves no room for this job")
+            llama.clear(other)
+        llama.read(mine, tokens, stop)
+
+
+def _grammar(schema: Schema) -> str:
+    from llama_cpp.llama_grammar import json_schema_to_gbnf
+
+    try:
+        return str(json_schema_to_gbnf(json.dumps(schema)))
+    except Exception as e:
+        raise EngineError(f"the answer's schema cannot be obeyed ({type(e).__name__})") from e
