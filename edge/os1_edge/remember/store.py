@@ -1,94 +1,56 @@
-"""The memory file: SQLCipher with sqlite-vec inside. One connection, one thread at a time."""
+"""The memory file: SQLCipher with sqlite-vec inside. One connection, one thread at a time.
+
+This is the lowest layer: opening, transactions, and the rows that the runtime writes as it goes. What is
+searched is entered in one index (``add_item``) in the same transaction as the row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import uuid
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
-import numpy as np
-import sqlcipher3
-import sqlite_vec
-from numpy.typing import NDArray
-
 from os1_edge.events import RealtimeContext
-from os1_edge.remember.schema import migrate
+from os1_edge.remember.connection import BadMemory, connect
+from os1_edge.remember.rows import (
+    WEARER,
+    Kind,
+    ProfileEntry,
+    Source,
+    StoredContext,
+    StoredTurn,
+    seconds,
+)
+from os1_edge.remember.vectors import Vector, bits, pack, unpack
 
-Vector = NDArray[np.float32]
-"""An embedding, float32, L2 norm 1."""
-
-
-class BadMemory(Exception):
-    """The memory file cannot be opened; nothing was changed. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTurn:
-    """Something that the wearer said, and the reply."""
-
-    id: int
-    turn_id: str
-    time: datetime
-    heard: str
-    reply: str
-    location: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileEntry:
-    """One thing known about the wearer."""
-
-    id: int
-    kind: str
-    text: str
-    confidence: float
-    learned: datetime
-    source_turn: str
+__all__ = ["BadMemory", "ProfileEntry", "Store", "StoredTurn", "Vector"]
 
 
 class Store:
     """An open memory. Methods may be called from any thread; a lock lets one in at a time."""
 
-    def __init__(self, path: Path, key: bytes) -> None:
+    def __init__(self, path: Path, key: bytes, *, embedder: str | None = None) -> None:
         """Opens ``path``, or makes it.
 
+        Args:
+            path: the file.
+            key: 32 bytes.
+            embedder: name of what makes the vectors; ``None``: as before.
+
         Raises:
-            BadMemory: wrong key, not a memory file, or written by a newer release.
+            BadMemory: the file cannot be opened; nothing was changed.
         """
         self.path = path
         self._lock = RLock()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._db: Any = sqlcipher3.connect(str(path), check_same_thread=False, isolation_level=None)
-        except sqlcipher3.DatabaseError as e:
-            raise BadMemory(f"{path}: {e}") from None
-        try:
-            self._db.execute(f"PRAGMA key = \"x'{key.hex()}'\"")
-            self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            self._db.enable_load_extension(True)
-            sqlite_vec.load(self._db)
-            self._db.enable_load_extension(False)
-            for setting in (
-                "journal_mode = WAL",
-                "synchronous = NORMAL",
-                "secure_delete = ON",
-                "foreign_keys = ON",
-                "busy_timeout = 5000",
-            ):
-                self._db.execute(f"PRAGMA {setting}")
-            migrate(self._db)
-        except sqlcipher3.DatabaseError as e:
-            self._db.close()
-            if "locked" in str(e):
-                raise BadMemory(f"{path}: another OS-1 is using it; end that one first") from None
-            raise BadMemory(f"{path}: not a memory file, or another key ({e}); nothing was changed") from None
-        except ValueError as e:
-            self._db.close()
-            raise BadMemory(f"{path}: {e}") from None
+        self._db = connect(path, key)
+        self.origin = uuid.uuid4().hex[:12]
+        """Names this run in the turns it writes: every run numbers its turns anew."""
+        if embedder is not None:
+            self.set_embedder(embedder)
 
     def close(self) -> None:
         """Closes the file; the write-ahead log is folded in."""
@@ -111,9 +73,91 @@ class Store:
                     self._db.execute("ROLLBACK")
                 raise
 
-    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
         with self._lock:
             return list(self._db.execute(query, values))
+
+    _rows = rows
+
+    # What is searched ---------------------------------------------------------------------------------------
+
+    def add_item(
+        self,
+        kind: Kind,
+        ref_id: int,
+        time: datetime,
+        text: str,
+        vector: Vector | None,
+        *,
+        speaker: str = "",
+        location: str = "",
+    ) -> int:
+        """Enters row ``ref_id`` of a kind into the index, in place of what stood there for it; returns the
+        item's id. Without a ``vector`` it is found by its words until ``set_vector`` brings one."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM items WHERE kind = ? AND ref_id = ?", (kind, ref_id))
+            item = db.execute(
+                "INSERT INTO items (kind, ref_id, time, speaker, location, text) VALUES (?,?,?,?,?,?)",
+                (kind, ref_id, seconds(time), speaker, location, text),
+            ).lastrowid
+            if vector is not None:
+                self.set_vector(item, vector)
+        return int(item)
+
+    def set_vector(self, item: int, vector: Vector) -> None:
+        """Gives an item the vector that the current embedder made of its text."""
+        with self.transaction() as db:
+            db.execute("DELETE FROM item_bits WHERE rowid = ?", (item,))
+            db.execute(
+                "INSERT OR REPLACE INTO item_vectors (id, embedder, vector) "
+                "VALUES (?, (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder'), ?)",
+                (item, pack(vector)),
+            )
+            db.execute(
+                "INSERT INTO item_bits (rowid, kind, bits) "
+                "SELECT id, kind, vec_bit(?) FROM items WHERE id = ?",
+                (bits(vector), item),
+            )
+
+    def without_vector(self, limit: int) -> list[tuple[int, str]]:
+        """Items that the current embedder has not seen: (id, text), at most ``limit``, newest first."""
+        return [
+            (row[0], row[1])
+            for row in self.rows(
+                "SELECT i.id, i.text FROM items i LEFT JOIN item_vectors v ON v.id = i.id "
+                "WHERE v.embedder IS NOT "
+                "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder') ORDER BY i.id DESC LIMIT ?",
+                limit,
+            )
+        ]
+
+    def embedder(self) -> str:
+        """The name of what makes the vectors now."""
+        query = "SELECT e.name FROM meta m JOIN embedders e ON e.id = CAST(m.value AS INTEGER)"
+        return str(self.rows(f"{query} WHERE m.key = 'embedder'")[0][0])
+
+    def set_embedder(self, name: str) -> None:
+        """From now on vectors come from ``name``; those of another are made again (``without_vector``)."""
+        with self.transaction() as db:
+            db.execute("INSERT OR IGNORE INTO embedders (name) VALUES (?)", (name,))
+            db.execute(
+                "UPDATE meta SET value = (SELECT CAST(id AS TEXT) FROM embedders WHERE name = ?) "
+                "WHERE key = 'embedder'",
+                (name,),
+            )
+
+    def meta(self, key: str) -> str | None:
+        """A note of the program's own in the file."""
+        found = self.rows("SELECT value FROM meta WHERE key = ?", key)
+        return str(found[0][0]) if found else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Sets a note of the program's own."""
+        with self.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (key, value))
+
+    # What happened ------------------------------------------------------------------------------------------
 
     def add_turn(
         self,
@@ -123,21 +167,58 @@ class Store:
         heard: str,
         reply: str,
         location: str,
-        vector: Vector,
+        vector: Vector | None,
+        *,
+        speaker: str = WEARER,
+        session_id: str = "",
+        origin: str | None = None,
+        uid: bytes | None = None,
     ) -> int:
-        """Remembers a turn with the embedding of what was heard; returns its id."""
+        """Remembers a turn with the embedding of what was heard; returns its id.
+
+        A later revision takes the place of an earlier one, which stays as history; the same or an earlier
+        one changes nothing, and the id is that of the turn as it stands.
+        """
+        origin = origin or self.origin
         with self.transaction() as db:
+            before = db.execute(
+                "SELECT id, revision FROM turns WHERE origin = ? AND turn_id = ? "
+                "ORDER BY revision DESC LIMIT 1",
+                (origin, turn_id),
+            ).fetchone()
+            if before is not None and before[1] >= revision:
+                return int(before[0])
             row = db.execute(
-                "INSERT INTO turns (turn_id, revision, time, heard, reply, location) VALUES (?,?,?,?,?,?)",
-                (turn_id, revision, time.isoformat(), heard, reply, location),
+                "INSERT INTO turns (uid, origin, turn_id, revision, session_id, time, speaker, heard, reply, "
+                "location) VALUES (coalesce(?, randomblob(16)),?,?,?,?,?,?,?,?,?)",
+                (
+                    uid,
+                    origin,
+                    turn_id,
+                    revision,
+                    session_id,
+                    time.isoformat(),
+                    speaker,
+                    heard,
+                    reply,
+                    location,
+                ),
             ).lastrowid
-            db.execute("INSERT INTO turn_vectors (rowid, embedding) VALUES (?,?)", (row, vector.tobytes()))
+            if before is not None:
+                db.execute("UPDATE turns SET superseded_by = ? WHERE id = ?", (row, before[0]))
+                db.execute("DELETE FROM items WHERE kind = 'turn' AND ref_id = ?", (before[0],))
+            self.add_item("turn", row, time, heard, vector, speaker=speaker, location=location)
         return int(row)
 
-    def add_context(self, context: RealtimeContext, time: datetime) -> None:
-        """Remembers a real-time context."""
+    def turns(self, where: str = "1", *values: object) -> list[StoredTurn]:
+        """The turns as they stand for which the SQL condition ``where`` holds, by time."""
+        query = f"SELECT {_TURN} FROM turns t WHERE superseded_by IS NULL AND ({where}) ORDER BY time, id"
+        return [_turn(row) for row in self.rows(query, *values)]
+
+    def add_context(self, context: RealtimeContext, time: datetime) -> int:
+        """Remembers a real-time context; returns its id."""
         with self.transaction() as db:
-            db.execute(
+            row = db.execute(
                 "INSERT INTO contexts (at_s, time, scene, utterance, location, activity) "
                 "VALUES (?,?,?,?,?,?)",
                 (
@@ -148,68 +229,151 @@ class Store:
                     context.location,
                     context.activity,
                 ),
-            )
-
-    def add_profile(self, entry: ProfileEntry, vector: Vector, supersedes: Collection[int] = ()) -> int:
-        """Adds a profile entry (its ``id`` is ignored); those it supersedes are kept as history."""
-        with self.transaction() as db:
-            row = db.execute(
-                "INSERT INTO profile (kind, text, confidence, learned, source_turn) VALUES (?,?,?,?,?)",
-                (entry.kind, entry.text, entry.confidence, entry.learned.isoformat(), entry.source_turn),
             ).lastrowid
-            db.execute("INSERT INTO profile_vectors (rowid, embedding) VALUES (?,?)", (row, vector.tobytes()))
-            for old in supersedes:
-                db.execute("UPDATE profile SET superseded_by = ? WHERE id = ?", (row, old))
-                db.execute("DELETE FROM profile_vectors WHERE rowid = ?", (old,))
         return int(row)
 
     def contexts(self) -> list[tuple[RealtimeContext, datetime]]:
         """All contexts in the order of their times."""
-        rows = self._rows(
-            "SELECT at_s, scene, utterance, location, activity, time FROM contexts "
-            "ORDER BY time, at_s, utterance <> '', id"
+        return [
+            (RealtimeContext(c.at_s, c.scene, c.utterance, c.location, c.activity), c.time)
+            for c in self.stored_contexts()
+        ]
+
+    def stored_contexts(self, where: str = "1", *values: object) -> list[StoredContext]:
+        """The contexts for which the SQL condition ``where`` holds, in the order of the wearer's day."""
+        query = (
+            "SELECT id, at_s, time, scene, utterance, location, activity, event_id FROM contexts "
+            f"WHERE {where} ORDER BY time, at_s, utterance <> '', id"
         )
         return [
-            (RealtimeContext(row[0], row[1], row[2], row[3], row[4]), datetime.fromisoformat(row[5]))
-            for row in rows
+            StoredContext(row[0], row[1], datetime.fromisoformat(row[2]), *row[3:])
+            for row in self.rows(query, *values)
         ]
+
+    # What is known of the wearer ----------------------------------------------------------------------------
+
+    def add_profile(
+        self,
+        entry: ProfileEntry,
+        vector: Vector | None,
+        supersedes: Collection[int] = (),
+        sources: Sequence[Source] = (),
+    ) -> int:
+        """Adds a profile entry (its ``id`` is ignored) with the words it rests on; those it supersedes are
+        kept as history and stop being true when the new one begins."""
+        since = (entry.valid_from or entry.learned).isoformat()
+        until = entry.valid_to.isoformat() if entry.valid_to else None
+        with self.transaction() as db:
+            row = db.execute(
+                "INSERT INTO profile (kind, text, confidence, learned, valid_from, valid_to, evidence, "
+                "made_by, source_turn) VALUES (?,?,?,?,?,?,?,?,?)",
+                (
+                    entry.kind,
+                    entry.text,
+                    entry.confidence,
+                    entry.learned.isoformat(),
+                    since,
+                    until,
+                    entry.evidence,
+                    entry.made_by,
+                    entry.source_turn,
+                ),
+            ).lastrowid
+            self.add_item("profile", row, entry.learned, entry.text, vector)
+            db.executemany(
+                "INSERT OR IGNORE INTO profile_sources VALUES (?,?,?,?,?)",
+                [(row, s.kind, s.id, s.time.isoformat(), s.quote) for s in sources],
+            )
+            for old in supersedes:
+                self.end_profile(old, entry.valid_from or entry.learned, row)
+        return int(row)
+
+    def end_profile(self, old: int, when: datetime, successor: int | None = None) -> None:
+        """An entry is true no longer, from ``when`` on; it is kept as history, and no longer recalled."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE profile SET superseded_by = ?, valid_to = coalesce(valid_to, ?) WHERE id = ?",
+                (successor, when.isoformat(), old),
+            )
+            db.execute("DELETE FROM items WHERE kind = 'profile' AND ref_id = ?", (old,))
 
     def profile(self) -> list[ProfileEntry]:
         """The profile as it stands now, oldest first."""
-        rows = self._rows(
-            "SELECT id, kind, text, confidence, learned, source_turn FROM profile "
-            "WHERE superseded_by IS NULL ORDER BY id"
+        query = (
+            f"SELECT {_PROFILE} FROM profile p WHERE superseded_by IS NULL AND valid_to IS NULL ORDER BY id"
         )
-        return [_profile_entry(row) for row in rows]
+        return [_profile_entry(row) for row in self.rows(query)]
+
+    def profile_history(self) -> list[ProfileEntry]:
+        """Every entry there ever was, oldest first."""
+        return [_profile_entry(row) for row in self.rows(f"SELECT {_PROFILE} FROM profile p ORDER BY id")]
+
+    def sources(self, profile_id: int) -> list[Source]:
+        """The words that an entry rests on, oldest first."""
+        return [
+            Source(row[0], row[1], datetime.fromisoformat(row[2]), row[3])
+            for row in self.rows(
+                "SELECT source_kind, source_id, time, quote FROM profile_sources WHERE profile_id = ? "
+                "ORDER BY time, source_kind, source_id",
+                profile_id,
+            )
+        ]
+
+    # Nearest by meaning -------------------------------------------------------------------------------------
 
     def nearest_turns(self, vector: Vector, k: int) -> list[tuple[StoredTurn, float]]:
         """The ``k`` turns whose words are nearest to ``vector``, with their cosine similarity."""
-        rows = self._rows(
-            "SELECT t.id, t.turn_id, t.time, t.heard, t.reply, t.location, 1 - v.distance "
-            "FROM turn_vectors v JOIN turns t ON t.id = v.rowid "
-            "WHERE v.embedding MATCH ? AND v.k = ? ORDER BY v.distance",
-            vector.tobytes(),
-            k,
-        )
-        return [
-            (
-                StoredTurn(row[0], row[1], datetime.fromisoformat(row[2]), row[3], row[4], row[5]),
-                float(row[6]),
-            )
-            for row in rows
-        ]
+        found = self._nearest("turn", vector, k)
+        turns = {turn.id: turn for turn in self.turns(_among([ref for ref, _ in found]))}
+        return [(turns[ref], similarity) for ref, similarity in found]
 
     def nearest_profile(self, vector: Vector, k: int) -> list[tuple[ProfileEntry, float]]:
         """The ``k`` valid profile entries nearest to ``vector``, with their cosine similarity."""
-        rows = self._rows(
-            "SELECT p.id, p.kind, p.text, p.confidence, p.learned, p.source_turn, 1 - v.distance "
-            "FROM profile_vectors v JOIN profile p ON p.id = v.rowid "
-            "WHERE v.embedding MATCH ? AND v.k = ? ORDER BY v.distance",
-            vector.tobytes(),
-            k,
+        found = self._nearest("profile", vector, k)
+        query = f"SELECT {_PROFILE} FROM profile p WHERE {_among([ref for ref, _ in found])}"
+        entries = {row[0]: _profile_entry(row) for row in self.rows(query)}
+        return [(entries[ref], similarity) for ref, similarity in found]
+
+    def _nearest(self, kind: Kind, vector: Vector, k: int) -> list[tuple[int, float]]:
+        """Rows of one kind by cosine similarity: the signs are scanned, the best hundreds scored."""
+        rows = self.rows(
+            "SELECT i.ref_id, v.vector FROM item_bits b JOIN item_vectors v ON v.id = b.rowid "
+            "JOIN items i ON i.id = b.rowid WHERE b.bits MATCH vec_bit(?) AND b.k = ? AND b.kind = ?",
+            bits(vector),
+            min(max(4 * k, 200), 4096),
+            kind,
         )
-        return [(_profile_entry(row), float(row[6])) for row in rows]
+        similar: list[float] = (unpack([row[1] for row in rows]) @ vector).tolist() if rows else []
+        found = sorted(zip((row[0] for row in rows), similar, strict=True), key=lambda p: -p[1])
+        return found[:k]
+
+
+_TURN = "t.id, turn_id, time, heard, reply, location, revision, speaker, session_id, importance"
+_PROFILE = (
+    "p.id, kind, text, confidence, learned, source_turn, valid_from, valid_to, evidence, made_by, "
+    "superseded_by"
+)
+
+
+def _among(ids: Sequence[int]) -> str:
+    return f"id IN ({','.join(map(str, ids))})"
+
+
+def _turn(row: tuple[Any, ...]) -> StoredTurn:
+    return StoredTurn(row[0], row[1], datetime.fromisoformat(row[2]), *row[3:])
 
 
 def _profile_entry(row: tuple[Any, ...]) -> ProfileEntry:
-    return ProfileEntry(row[0], row[1], row[2], row[3], datetime.fromisoformat(row[4]), row[5])
+    return ProfileEntry(
+        id=row[0],
+        kind=row[1],
+        text=row[2],
+        confidence=row[3],
+        learned=datetime.fromisoformat(row[4]),
+        source_turn=row[5],
+        valid_from=datetime.fromisoformat(row[6]),
+        valid_to=datetime.fromisoformat(row[7]) if row[7] else None,
+        evidence=row[8],
+        made_by=row[9],
+        superseded_by=row[10],
+    )

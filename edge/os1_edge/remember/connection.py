@@ -1,0 +1,141 @@
+"""Opens the encrypted file, or says in words why not; what cannot be opened is never written to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import sqlcipher3
+import sqlite_vec
+
+from os1_edge.remember.files import place_new
+from os1_edge.remember.migrate import migrate
+
+APPLICATION_ID = 0x6F733101
+"""Marks the file as an OS-1 memory for whoever has the key (``PRAGMA application_id``)."""
+
+PAGE_BYTES = 4096
+
+CACHE_KIB = 24 * 1024
+"""Decrypted pages kept: at 200,000 memories the bits to scan take 12 MiB of it."""
+
+BUSY_MS = 5000
+"""How long to wait for another process's transaction."""
+
+_SETTINGS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",  # a committed memory survives the battery being pulled out
+    "secure_delete = ON",
+    "foreign_keys = ON",
+    f"cache_size = -{CACHE_KIB}",
+    "temp_store = MEMORY",  # nothing in plain text outside the file
+    "journal_size_limit = 4194304",
+)
+
+
+class BadMemory(Exception):
+    """The memory file cannot be opened; nothing was changed. The message says why."""
+
+
+def connect(path: Path, key: bytes) -> Any:
+    """An open connection to the memory at ``path``, brought to the newest schema; makes the file if there is
+    none. Statements commit by themselves outside a transaction; any thread may use it, one at a time.
+
+    Raises:
+        BadMemory: wrong key, no memory file, damaged, read-only, in use, or written by a newer release.
+    """
+    if path.is_dir():
+        raise BadMemory(f"{path} is a folder, not a memory file")
+    if not os.path.lexists(path):
+        _make(path, key)
+    elif path.is_file() and path.stat().st_size == 0:
+        raise BadMemory(f"{path} is empty, not a memory file; move it away to start a new memory")
+    return _open(path, key)
+
+
+def unlock(path: Path, key: bytes, *, create: bool = False) -> Any:
+    """A connection that can read ``path``, with nothing else set: for copies and repairs.
+
+    Raises:
+        BadMemory: wrong key, no memory file, or damaged at its very beginning.
+    """
+    mode = "rwc" if create else "rw"
+    try:
+        db: Any = sqlcipher3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}", uri=True, check_same_thread=False, isolation_level=None
+        )
+    except sqlcipher3.DatabaseError as e:
+        raise BadMemory(f"{path}: {e}") from None
+    try:
+        set_key(db, key)
+        db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        db.enable_load_extension(True)
+        sqlite_vec.load(db)
+        db.enable_load_extension(False)
+    except sqlcipher3.DatabaseError as e:
+        db.close()
+        raise BadMemory(_why(path, e)) from None
+    return db
+
+
+def set_key(db: Any, key: bytes, schema: str = "main") -> None:
+    """Tells SQLCipher the raw 32-byte key of ``schema``."""
+    db.execute(f"PRAGMA {schema}.key = \"x'{key.hex()}'\"")
+
+
+def _make(path: Path, key: bytes) -> None:
+    """The file appears with all its tables or not at all, whatever ends the process meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        draft = Path(folder) / "new"
+        db = unlock(draft, key, create=True)
+        try:
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute("PRAGMA journal_mode = WAL")
+            migrate(db, draft)
+        finally:
+            db.close()
+        draft.chmod(0o600)
+        place_new(draft, path)
+
+
+def _open(path: Path, key: bytes) -> Any:
+    db = unlock(path, key)
+    try:
+        _refuse_foreign(db, path)
+        for setting in _SETTINGS:
+            db.execute(f"PRAGMA {setting}")
+        migrate(db, path)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    except sqlcipher3.DatabaseError as e:
+        db.close()
+        raise BadMemory(_why(path, e)) from None
+    except (ValueError, OSError) as e:
+        db.close()
+        raise BadMemory(f"{path}: {e}") from None
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _refuse_foreign(db: Any, path: Path) -> None:
+    marked = int(db.execute("PRAGMA application_id").fetchone()[0])
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if marked != APPLICATION_ID and not (marked == 0 and {"turns", "contexts"} <= tables):
+        db.close()
+        raise BadMemory(f"{path} is another program's database, not a memory file; nothing was changed")
+
+
+def _why(path: Path, error: sqlcipher3.DatabaseError) -> str:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return f"{path}: another OS-1 is using it; end that one first"
+    if "readonly" in text or "unable to open" in text:
+        return f"{path} cannot be written ({text}); check the permissions of the file and of its folder"
+    if "malformed" in text:
+        return f"{path} is cut short or damaged ({text}); nothing was changed; see: os1 memory repair"
+    return f"{path}: not a memory file, or another key ({text}); nothing was changed"
