@@ -9,17 +9,19 @@ from datetime import datetime
 from typing import TypeVar
 
 from os1_edge.events import RealtimeContext
-from os1_edge.remember.cluster import THRESHOLD, DailyEvent, EventClusterer, place_key
+from os1_edge.remember import derived
+from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
-from os1_edge.remember.profile import STATED, ProfileProposal, ended_by, propose, reinforced, said_again
+from os1_edge.remember.importance import importance_by_rule
+from os1_edge.remember.learning import learn, withdraw
 from os1_edge.remember.recall import Hit, RecallRules, rank
-from os1_edge.remember.store import ProfileEntry, Store, Vector
+from os1_edge.remember.rows import WEARER, ProfileEntry, Source, StoredTurn
+from os1_edge.remember.sessions import GAP_S, session_of
+from os1_edge.remember.statements import statements
+from os1_edge.remember.store import Store
+from os1_edge.remember.timeline import Timeline
 
 T = TypeVar("T")
-
-SAME_AMONG = 3
-"""Nearest profile lines among which to look for the one that is said again: the nearest of all may be its
-contrary."""
 
 
 class Memory:
@@ -31,11 +33,21 @@ class Memory:
         embedder: Embedder,
         rules: RecallRules | None = None,
         event_threshold: float = THRESHOLD,
+        session_gap_s: float = GAP_S,
     ) -> None:
+        """
+        Args:
+            store: an open memory file; ``close`` closes it.
+            embedder: makes the vectors.
+            rules: how much to recall.
+            event_threshold: see ``cluster.THRESHOLD``.
+            session_gap_s: idle time after which a new conversation begins.
+        """
         self.store = store
+        self.timeline = Timeline(store, embedder.one, event_threshold)
         self._embedder = embedder
         self._rules = rules or RecallRules()
-        self._event_threshold = event_threshold
+        self._session_gap_s = session_gap_s
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="memory")
 
     def close(self) -> None:
@@ -45,27 +57,45 @@ class Memory:
 
     async def recall(self, heard: str, now: datetime, in_view: Collection[str]) -> list[Hit]:
         """What to remember for ``heard``; texts ``in_view`` of the prompt already are left out."""
-        return await self._run(self._recall, heard, now, in_view)
+        return await self.run(self._recall, heard, now, in_view)
 
     async def keep_turn(
-        self, turn_id: str, revision: int, time: datetime, heard: str, reply: str, location: str
+        self,
+        turn_id: str,
+        revision: int,
+        time: datetime,
+        heard: str,
+        reply: str,
+        location: str,
+        speaker: str = WEARER,
     ) -> None:
-        """Remembers a turn and what the wearer said of themselves in it: all of it, or nothing."""
-        await self._run(self._keep_turn, turn_id, revision, time, heard, reply, location)
+        """Remembers a turn and what the wearer said of themselves in it: all of it, or nothing.
+
+        Args:
+            turn_id: the run's name of the turn.
+            revision: a later one takes the place of an earlier; the same again changes nothing.
+            time: the wearer's local time.
+            heard: what ``speaker`` said. Nothing else teaches: not the reply, not what was recalled.
+            reply: what OS-1 answered, as far as it was spoken.
+            location: where.
+            speaker: "wearer", or "other:NAME"; only the wearer's words are about the wearer.
+        """
+        await self.run(self._keep_turn, turn_id, revision, time, heard, reply, location, speaker)
 
     async def keep_context(self, context: RealtimeContext, time: datetime) -> None:
-        """Remembers a real-time context."""
-        await self._run(self.store.add_context, context, time)
+        """Remembers a real-time context, and the daily event that it closes."""
+        await self.run(self.timeline.add, context, time)
 
     async def profile(self) -> list[ProfileEntry]:
         """The profile as it stands."""
-        return await self._run(self.store.profile)
+        return await self.run(self.store.profile)
 
     async def events(self) -> list[DailyEvent]:
-        """The daily events of all contexts, oldest first."""
-        return await self._run(self._events)
+        """The daily events, oldest first; the one that still goes on as it stands."""
+        return await self.run(self._events)
 
-    async def _run(self, work: Callable[..., T], *args: object) -> T:
+    async def run(self, work: Callable[..., T], *args: object) -> T:
+        """Does ``work`` in the memory's thread, after what waits there."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *args)
 
     def _recall(self, heard: str, now: datetime, in_view: Collection[str]) -> list[Hit]:
@@ -75,32 +105,51 @@ class Memory:
         return rank(turns, profile, now, in_view, self._rules)
 
     def _keep_turn(
-        self, turn_id: str, revision: int, time: datetime, heard: str, reply: str, location: str
+        self,
+        turn_id: str,
+        revision: int,
+        time: datetime,
+        heard: str,
+        reply: str,
+        location: str,
+        speaker: str,
     ) -> None:
         vector = self._embedder.one(heard)
-        learned = [(proposal, self._embedder.one(proposal.text)) for proposal in propose(heard)]
-        with self.store.transaction():
-            self.store.add_turn(turn_id, revision, time, heard, reply, location, vector)
-            for proposal, meaning in learned:
-                self._learn(proposal, meaning, time, turn_id)
+        with self.store.transaction() as db:
+            newest = int(db.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()[0])
+            session = self._session(time)
+            row = self.store.add_turn(
+                turn_id, revision, time, heard, reply, location, vector, speaker=speaker, session_id=session
+            )
+            if row <= newest:
+                return  # kept already
+            for (before,) in db.execute("SELECT id FROM turns WHERE superseded_by = ?", (row,)).fetchall():
+                withdraw(self.store, before, time)
+            derived.set_importance(self.store, "turn", row, importance_by_rule(heard))
+            if speaker == WEARER:
+                for statement in statements(heard):
+                    source = Source("turn", row, time, heard)
+                    learn(self.store, self._embedder.one, statement, time, source, turn_id)
 
-    def _learn(self, proposal: ProfileProposal, vector: Vector, time: datetime, turn_id: str) -> None:
-        """Enters a line; what it repeats or contradicts stays as history only."""
-        ended = ended_by(proposal.text)
-        wrong = [e for e in self.store.profile() if e.text.casefold() in ended]
-        same = [
-            entry
-            for entry, similarity in self.store.nearest_profile(vector, SAME_AMONG)
-            if entry.kind == proposal.kind and said_again(proposal.text, entry.text, similarity)
-        ][:1]
-        confidence = reinforced(same[0].confidence) if same else STATED
-        entry = ProfileEntry(0, proposal.kind, proposal.text, confidence, time, turn_id)
-        self.store.add_profile(entry, vector, supersedes=[e.id for e in (*same, *wrong)])
+    def _session(self, time: datetime) -> str:
+        """The session of a turn at ``time``; when it opens one, the one before is to be summarised."""
+        last = self._newest_turn()
+        began = None
+        if last is not None and last.session_id:
+            first = self.store.rows("SELECT min(time) FROM turns WHERE session_id = ?", last.session_id)
+            began = datetime.fromisoformat(first[0][0])
+        session = session_of(last, began, time, self._session_gap_s)
+        if last is not None and last.session_id and session != last.session_id:
+            derived.add_job(self.store, "summarise", "turn", last.id)
+        return session
+
+    def _newest_turn(self) -> StoredTurn | None:
+        found = self.store.rows("SELECT max(id) FROM turns WHERE superseded_by IS NULL")[0][0]
+        return next(iter(self.store.turns("id = ?", found)), None) if found is not None else None
 
     def _events(self) -> list[DailyEvent]:
-        clusterer = EventClusterer(self._event_threshold)
-        events = []
-        for context, time in self.store.contexts():
-            vector = self._embedder.one(place_key(context.location, context.activity))
-            events.append(clusterer.add(context, time, vector))
-        return [e for e in [*events, clusterer.close()] if e is not None]
+        kept = [
+            DailyEvent(e.start, e.end, e.location, e.activity, e.contexts, text=e.summary)
+            for e in derived.events(self.store)
+        ]
+        return sorted([*kept, *self.timeline.open_events()], key=lambda event: event.start)

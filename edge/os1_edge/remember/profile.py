@@ -1,133 +1,217 @@
-"""What the wearer says about themselves, as profile entries: plain rules, no language model. Pure.
+"""What becomes of the profile when something is stated of the wearer (paper 3.2.4). Pure.
 
-Only what the wearer states of themselves counts, in the first person and the present: no question, nothing
-recalled, nothing that OS-1 said, nothing that somebody else said, thought or made up. A statement stands at
-the start of a clause, after no more than a lead-in ("well", "please remember that"), in a sentence without a
-hedge; a fact missed can be said again, a fact invented makes every other one doubtful. The distillation by a
-language model (paper 3.2.4) comes on top of this floor.
+The paper takes the nearest line above a similarity threshold and lets a model's revision replace it. Here a
+line is never replaced: it is said again (surer), made richer or ended by its contrary (superseded, kept as
+history with its dates), or it stands beside the new one. Why each was decided is told.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+
+from os1_edge.remember.contradict import ends
+from os1_edge.remember.rows import MadeBy, ProfileEntry, seconds
+from os1_edge.remember.statements import Statement, asserts, statements
 
 SAME = 0.9
-"""Cosine similarity above which a new entry is the old one said again."""
+"""Cosine similarity above which two lines may say the same thing."""
 
 STATED = 0.8
 """Confidence of something that the wearer said once."""
 
+INFERRED = 0.5
+"""Confidence of what a model read out of a conversation, or a habit out of the days, once."""
+
+KINDS = ("personality", "preference", "social background", "habit", "health")
+
 
 @dataclass(frozen=True, slots=True)
-class ProfileProposal:
-    """A line that may enter the profile."""
+class Candidate:
+    """A line that a language model proposes, with the wearer's words that it claims to rest on."""
 
     kind: str
     text: str
+    quote: str
 
 
-_HEDGE = re.compile(
-    r"\b(?:if|unless|whether|would|could|might|maybe|perhaps|used to"
-    r"|says?|said|saying|tells|told|thinks?|thought|believes?|claims?|claimed|hears?|heard|according"
-    r"|suppos(?:e|ing)|assum(?:e|ing)|imagin(?:e|ing)|pretend|wish|hope|guess|doubt|dream(?:t|ed)?|wonder"
-    r"|joke|joking|kidding|not (?:sure|true)|untrue|lie|lying)\b",
-    re.I,
-)
-"""Reported, conditional, imagined, denied or past: a sentence with one of these states nothing."""
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What is to be done to the profile, and why."""
 
-_CLAUSE_END = re.compile(r"[,;:]|\b(?:and|but)\b(?= (?:i|i'm|my name)\b)", re.I)
-
-_LEAD_IN = re.compile(
-    r"(?:(?:well|so|and|but|also|yes|yeah|no|oh|okay|ok|hi|hey|hello|actually|honestly|please) )*"
-    r"(?:(?:(?:remember|note|know|keep in mind|do not forget|don't forget)"
-    r"|you (?:should |must )?know|i (?:have|want|need) to tell you) (?:that )?)?",
-    re.I,
-)
-
-_NO_FACT = re.compile(r"(?:not|it|this|that|these|those|you|your|him|his|he|her|she|them|their|they)\b", re.I)
-"""What the object of a fact cannot begin with: without the talk around it, nobody knows what it means."""
-
-_TAIL = re.compile(r"(?: (?:any ?more|at all|very much|so much|a lot|too|as well|these days|now))+$", re.I)
-
-_BE = r"i(?:'m| am)"
-_DENY = r"i (?:really )?(?:do not|don't|never|no longer)"
-
-_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern, re.I), kind, text)
-    for pattern, kind, text in (
-        (rf"{_BE}(?: very| badly| highly)? allergic to (?P<x>.+)", "health", "is allergic to {x}"),
-        (rf"{_BE} (?:not|no longer) allergic to (?P<x>.+)", "health", "is not allergic to {x}"),
-        (rf"{_BE} (?P<x>vegan|vegetarian|diabetic|coeliac|celiac|pregnant)", "health", "is {x}"),
-        (
-            rf"{_BE} (?:not|no longer) (?P<x>vegan|vegetarian|diabetic|coeliac|celiac|pregnant)",
-            "health",
-            "is not {x}",
-        ),
-        (r"i (?:really )?(?:like|love|enjoy|prefer) (?P<x>.+)", "preference", "likes {x}"),
-        (rf"{_DENY} (?:like|love|enjoy) (?P<x>.+)", "preference", "does not like {x}"),
-        (rf"{_DENY} eat (?P<x>.+)", "preference", "does not eat {x}"),
-        (rf"{_DENY} drink (?P<x>.+)", "preference", "does not drink {x}"),
-        (
-            r"i (?:really )?(?:hate|dislike|can't stand|cannot stand) (?P<x>.+)",
-            "preference",
-            "does not like {x}",
-        ),
-        (r"my name is (?P<x>[\w' -]+)", "social background", "is called {x}"),
-        (r"i work (?P<x>(?:as|at|for) .+)", "social background", "works {x}"),
-        (r"i live (?P<x>(?:in|at|near|with) .+)", "social background", "lives {x}"),
-    )
-)
-
-_ENDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("does not like", ("likes",)),
-    ("does not eat", ("likes", "eats")),
-    ("does not drink", ("likes", "drinks")),
-    ("likes", ("does not like",)),
-    ("eats", ("does not eat",)),
-    ("drinks", ("does not drink",)),
-    ("is not", ("is",)),
-    ("is", ("is not",)),
-)
-"""What a line ends: the same thing said the other way round. The first that fits counts."""
+    reason: str
+    kind: str = ""
+    text: str = ""
+    """The new line; empty: none."""
+    confidence: float = STATED
+    evidence: int = 1
+    reinforces: int | None = None
+    """The entry that was said again in its own words: only its confidence and evidence grow."""
+    supersedes: tuple[int, ...] = ()
+    """Entries that end with this lesson."""
+    was_true_until: datetime | None = None
+    """The new line is news of the past: what ended it is known already."""
 
 
-def propose(utterance: str) -> list[ProfileProposal]:
+def propose(utterance: str) -> list[Statement]:
     """The profile lines that ``utterance`` states."""
-    out: list[ProfileProposal] = []
-    for sentence in re.findall(r"[^.!?]+[.!?]*", utterance.replace("’", "'")):
-        if sentence.rstrip().endswith("?") or _HEDGE.search(sentence):
-            continue
-        for clause in _CLAUSE_END.split(sentence):
-            out += _stated(" ".join(clause.strip(" .!\n\t").split()))
-    return out
+    return [statement for statement in statements(utterance) if not statement.only_ends]
 
 
-def _stated(clause: str) -> list[ProfileProposal]:
-    statement = _TAIL.sub("", _LEAD_IN.sub("", clause, count=1))
-    for pattern, kind, text in _RULES:
-        if (found := pattern.fullmatch(statement)) and not _NO_FACT.match(found["x"]):
-            return [ProfileProposal(kind, f"The wearer {text.format(x=found['x'].strip())}.")]
-    return []
+def judge(
+    statement: Statement,
+    time: datetime,
+    profile: Sequence[ProfileEntry],
+    near: Sequence[tuple[ProfileEntry, float]],
+    *,
+    made_by: MadeBy = "rule",
+    resting_on_it: Collection[int] = (),
+) -> Lesson:
+    """Decides what ``statement``, made at ``time``, teaches.
+
+    Args:
+        statement: what was stated.
+        time: when.
+        profile: the profile as it stands.
+        near: its entries nearest in meaning, with their cosine similarity.
+        made_by: "llm" for a model's reading; that never ends what the wearer stated.
+        resting_on_it: entries that rest on the same source already: it is no new evidence for them.
+    """
+    over = {e.id: (e, reason) for e in profile if (reason := ends(statement.text, e.text, statement.words))}
+    if statement.only_ends:
+        why = "; ".join(reason for _, reason in over.values())
+        return Lesson(why or "nothing known ended", supersedes=tuple(over))
+    if made_by == "llm" and any(e.made_by != "llm" for e, _ in over.values()):
+        return Lesson("what the wearer stated stands against it")
+    later = [e for e, _ in over.values() if e.valid_from and seconds(e.valid_from) > seconds(time)]
+    if later:
+        until = min((e.valid_from for e in later if e.valid_from), key=seconds)
+        return Lesson(
+            "it was true before what is known now", statement.kind, statement.text, was_true_until=until
+        )
+    first = INFERRED if made_by == "llm" else STATED
+    same = _same(statement, profile, near, over)
+    if same is None:
+        why = "; ".join(reason for _, reason in over.values())
+        return Lesson(why or "it is new", statement.kind, statement.text, first, supersedes=tuple(over))
+    if same.id in resting_on_it:
+        return Lesson("it is known from the same words")
+    confidence, evidence = max(reinforced(same.confidence), first), same.evidence + 1
+    if _words(statement.text) <= _words(same.text):
+        return Lesson(
+            "it was said again", confidence=confidence, evidence=evidence,
+            reinforces=same.id, supersedes=tuple(over),
+        )  # fmt: skip
+    return Lesson(
+        "it was said again with more to it", statement.kind, statement.text, confidence, evidence,
+        supersedes=(same.id, *over),
+    )  # fmt: skip
 
 
-def ended_by(text: str) -> frozenset[str]:
-    """The lines, in lower case, that cannot stand beside the profile line ``text``: "likes tea" ends "does
-    not like tea", and the other way round. Of the very same thing only: "likes green tea" ends neither."""
-    said = text.casefold()
-    for verb, others in _ENDS:
-        start = f"the wearer {verb} "
-        if said.startswith(start):
-            return frozenset(f"the wearer {other} {said.removeprefix(start)}" for other in others)
-    return frozenset()
+def _same(
+    statement: Statement,
+    profile: Sequence[ProfileEntry],
+    near: Sequence[tuple[ProfileEntry, float]],
+    over: Collection[int],
+) -> ProfileEntry | None:
+    said = statement.text.casefold()
+    for entry in profile:
+        if entry.text.casefold() == said:
+            return entry
+    for entry, similarity in near:
+        if (
+            entry.id not in over
+            and entry.kind == statement.kind
+            and said_again(statement.text, entry.text, similarity)
+        ):
+            return entry
+    return None
 
 
 def said_again(new: str, old: str, similarity: float) -> bool:
-    """Whether the line ``new`` says what ``old`` said. Embeddings hardly see a "not": 0.93 between "is
-    allergic to peanuts" and "is not allergic to peanuts"."""
-    return similarity >= SAME and (" not " in new) == (" not " in old)
+    """Whether the line ``new`` says what ``old`` said, perhaps with more or less to it. Embeddings hardly see
+    a "not" (0.93 between "is allergic to peanuts" and "is not allergic to peanuts") nor another thing of the
+    same sort ("two cats", "three cats"), so the words of one line must be among the other's."""
+    if similarity < SAME or (" not " in new) != (" not " in old):
+        return False
+    a, b = _words(new), _words(old)
+    return a <= b or b <= a
 
 
 def reinforced(confidence: float) -> float:
     """Confidence after the same thing was said once more."""
     return round(confidence + (1.0 - confidence) / 2, 3)
+
+
+_FUNCTION = frozenset(
+    """a an the of to in at on for with as and or that who is are was be been has have had do does did not my
+    their his her its it they them he she wearer i me am im ive very really s""".split()  # noqa: SIM905 (a list of words)
+)
+_SAYING = frozenset(
+    """like love enjoy prefer hate dislike live work call name old year favourit favorit usual often drink eat
+    know known own person""".split()  # noqa: SIM905
+)
+"""Words that a rewording may bring: "my name is Ada" -> "is called Ada"."""
+
+_NOT = re.compile(r"\b(?:not|no|never|nothing|without|cannot)\b|n't\b|\bno longer\b", re.I)
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|me|my|mine|we|our)\b", re.I)
+_NO_INFORMATION = re.compile(
+    r"\b(?:no|not|any|lack of|insufficient|unknown)\b.{0,30}\b(?:information|profile|facts?|details?|data"
+    r"|mention\w*|known|provided|specified|available)\b|\bas an ai\b|\bi (?:cannot|can't|am unable)\b",
+    re.I,
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(
+        stem for word in re.findall(r"[\w]+", text.casefold()) if (stem := _stem(word)) not in _FUNCTION
+    )
+
+
+def _stem(word: str) -> str:
+    """Enough of a stem to see "running" in "runs"."""
+    for ending in ("ies", "ing", "ed", "es", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)] + ("y" if ending == "ies" else "")
+    return word
+
+
+def refused(candidate: Candidate, said: Sequence[str]) -> str | None:
+    """Why a model's line may not enter the profile; ``None`` when it may.
+
+    It must be one statement about the wearer, resting on words that the wearer did say, in the first person,
+    as an assertion; each of its content words must be among them; and it must deny what they deny.
+
+    Args:
+        candidate: the model's line.
+        said: the wearer's utterances that the model was given.
+    """
+    if candidate.kind not in KINDS:
+        return "its kind is none of the profile's"
+    if not re.fullmatch(r"The wearer [^.!?\n]{3,150}\.", candidate.text):
+        return "it is no single statement about the wearer"
+    if _NO_INFORMATION.search(candidate.text):
+        return "it says that nothing is known"
+    quote = _plain(candidate.quote)
+    source = next((words for words in said if quote and quote in _plain(words)), None)
+    if source is None or len(quote.split()) < 3:
+        return "the wearer did not say that"
+    sentence = next((s for s in re.findall(r"[^.!?]+[.!?]*", source) if quote in _plain(s)), source)
+    if not asserts(source, sentence):
+        return "it was asked, supposed, quoted or in jest"
+    if not _FIRST_PERSON.search(sentence):
+        return "it is not about the wearer"
+    if re.match(r"\W*(?:\w+ ){0,3}?(?:my|our) \w+", candidate.quote, re.I) and not re.match(
+        r"The wearer (?:has|lives|is (?:married|engaged|dating|no longer))\b", candidate.text
+    ):
+        return "it is about somebody else"
+    if bool(_NOT.search(candidate.text)) != bool(_NOT.search(candidate.quote)):
+        return "it turns what was said round"
+    invented = _words(candidate.text) - _words(candidate.quote) - {_stem(w) for w in _SAYING} - _SAYING
+    return f"{len(invented)} of its words were not said" if invented else None
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[\w']+", text.casefold().replace("’", "'")))

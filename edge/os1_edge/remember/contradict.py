@@ -1,0 +1,192 @@
+"""Which line of the profile cannot stand beside a new one. Pure.
+
+An end needs a reason that can be told: the contrary of the very same thing, or another value of something
+that a person has only one of (a home, a name, an age, a partner). Whatever is merely near in meaning stays: a
+memory that retires facts for being similar loses more than it mends.
+"""
+
+from __future__ import annotations
+
+import re
+
+from os1_edge.remember.grammar import COUNTRIES, PARTNERS, RELATIVES
+
+_SUBJECT = "the wearer "
+
+_CONTRARY: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("does not like", ("likes",)),
+    ("does not eat", ("likes", "eats")),
+    ("does not drink", ("likes", "drinks")),
+    ("does not live", ("lives",)),
+    ("does not work", ("works",)),
+    ("does not smoke", ("smokes",)),
+    ("does not have", ("has",)),
+    ("likes", ("does not like",)),
+    ("eats", ("does not eat",)),
+    ("drinks", ("does not drink",)),
+    ("lives", ("does not live",)),
+    ("works", ("does not work",)),
+    ("smokes", ("does not smoke",)),
+    ("has", ("does not have",)),
+    ("is not", ("is",)),
+    ("is", ("is not",)),
+)
+"""The same thing said the other way round. The first that fits the new line counts."""
+
+_OFTEN = re.compile(r"(?: (?:every|each|once a|twice a|three times a) .+| in the \w+| on \w+days?| at \w+)$")
+_MEAT = re.compile(r"eats (?:meat|beef|pork|chicken|steak|lamb|fish|ham|bacon)\b")
+_PARTNERED = re.compile(
+    rf"(?:is (?:married|engaged|dating)\b(?: to)?|has an? (?:{'|'.join(PARTNERS)})\b(?: called)?)(?P<who>.*)$"
+)
+_PARTED = re.compile(r"(?:is no longer with (?P<who>.+)|is (?:single|divorced|widowed)|has no partner)$")
+_WORKPLACE = re.compile(r"works (?P<how>as|at|for) (?!home|night|nights|weekends)")
+_HOME = re.compile(r"lives in (?P<where>.+)$")
+_COUNT = re.compile(rf"has (?P<n>an?|one|two|three|four|five|six) (?P<what>{RELATIVES})$")
+_RELATIVE = re.compile(rf"(?P<who>has an? (?:\w+ )?(?:{RELATIVES})(?: called [\w' -]+?)?) who (?P<rest>.+)$")
+_LOST = re.compile(r"has lost their (?P<what>\w+)(?: (?P<name>.+))?$")
+_ONLY_ONE = (
+    (re.compile(r"is called "), "a name"),
+    (re.compile(r"is \d{1,3} years old$"), "an age"),
+    (re.compile(r"has a birthday on "), "a birthday"),
+    (re.compile(r"was born in "), "a place of birth"),
+)
+_FAVOURITE = re.compile(r"has .+ as favourite (?P<what>.+)$")
+_PREFERS = re.compile(r"prefers (?P<a>.+?) (?:to|over) (?P<b>.+)$")
+_NEW_JOB = re.compile(r"\b(?:new job|changed jobs|started)\b", re.I)
+
+
+def ends(new: str, old: str, words: str = "") -> str | None:
+    """Why the line ``old`` is over now that ``new`` has been stated, in ``words``; ``None``: it is not.
+
+    >>> ends("The wearer lives in Bergen.", "The wearer lives in Oslo.")
+    'a wearer has one home'
+    """
+    a, b = _predicate(new), _predicate(old)
+    if a is None or b is None or a == b:
+        return None
+    return _reason(a, b, words)
+
+
+def _predicate(text: str) -> str | None:
+    said = text.casefold().strip().removesuffix(".")
+    return said.removeprefix(_SUBJECT) if said.startswith(_SUBJECT) else None
+
+
+def _reason(a: str, b: str, words: str) -> str | None:
+    for rule in (_contrary, _one_only, _home, _job, _partner, _diet, _household):
+        if (reason := rule(a, b, words)) is not None:
+            return reason
+    return None
+
+
+def _contrary(a: str, b: str, _words: str) -> str | None:
+    for verb, others in _CONTRARY:
+        if not a.startswith(verb + " ") and a != verb:
+            continue
+        about = a.removeprefix(verb).strip()
+        for other in others:
+            if b != other and not b.startswith(other + " "):
+                continue
+            was = b.removeprefix(other).strip()
+            if _OFTEN.sub("", was) == _OFTEN.sub("", about) or _OFTEN.sub("", " " + was) == about:
+                return "the contrary was said"
+        return None
+    return None
+
+
+def _one_only(a: str, b: str, _words: str) -> str | None:
+    for pattern, what in _ONLY_ONE:
+        if pattern.match(a) and pattern.match(b):
+            return f"a wearer has one of it: {what}"
+    new, old = _FAVOURITE.match(a), _FAVOURITE.match(b)
+    if new and old and new["what"] == old["what"]:
+        return "another favourite was named"
+    new, old = _PREFERS.match(a), _PREFERS.match(b)
+    if new and old and (new["a"], new["b"]) == (old["b"], old["a"]):
+        return "the contrary was said"
+    return None
+
+
+def _home(a: str, b: str, _words: str) -> str | None:
+    if a == "has moved away":
+        return "the wearer moved" if re.match(r"lives (?:in|at|near) ", b) else None
+    new, old = _HOME.match(a), _HOME.match(b)
+    if not new or not old:
+        return None
+    here, there = new["where"], old["where"]
+    if here in there or there in here or _is_wide(here) != _is_wide(there):
+        return None  # a town and its country, a house and its town
+    return "a wearer has one home"
+
+
+def _is_wide(where: str) -> bool:
+    return where in COUNTRIES or re.match(r"(?:the|an?|my|our) ", where) is not None
+
+
+def _job(a: str, b: str, words: str) -> str | None:
+    if a in ("has no job", "is retired", "is unemployed"):
+        over = b.startswith("works ") or (b in ("is retired", "is unemployed") and a != "has no job")
+        return "the wearer left that work" if over else None
+    new, old = _WORKPLACE.match(a), _WORKPLACE.match(b)
+    if new and b in ("is retired", "is unemployed"):
+        return "the wearer works again"
+    if new and old and (new["how"] == old["how"] or _NEW_JOB.search(words)):
+        return "the wearer changed work"
+    return None
+
+
+def _partner(a: str, b: str, _words: str) -> str | None:
+    if parted := _PARTED.match(a):
+        who = (parted.groupdict().get("who") or "").strip()
+        if b.startswith("lives with ") and who and who in b:
+            return "they parted"
+        old = _PARTNERED.match(b)
+        if old is None:
+            return "they parted" if a != b and b in ("is single", "is engaged", "is married") else None
+        named = old["who"].strip()
+        unnamed = not named or not who or any(word in who.split() for word in PARTNERS)
+        return "they parted" if unnamed or who in named or named in who else None
+    if _PARTNERED.match(a):
+        parted = _PARTED.match(b)
+        if parted and (not parted.groupdict().get("who") or parted["who"] in a):
+            return "the wearer has a partner now"
+        old = _PARTNERED.match(b)
+        if old and not _same_couple(a, b):
+            return "another partner was named"
+    return None
+
+
+def _same_couple(a: str, b: str) -> bool:
+    """Whether both lines may speak of one partner: the names do not differ, or one of them has none."""
+    new, old = _PARTNERED.match(a), _PARTNERED.match(b)
+    assert new is not None
+    assert old is not None
+    names = [re.sub(r"^ ?(?:to |called )?|(?: who .*)$", "", m["who"]).strip() for m in (new, old)]
+    return not names[0] or not names[1] or names[0] == names[1]
+
+
+def _diet(a: str, b: str, _words: str) -> str | None:
+    if a == "is not vegetarian" and b in ("is vegan", "does not eat meat"):
+        return "who is not vegetarian is not vegan"
+    if _MEAT.match(a) and b in ("is vegan", "is vegetarian", "does not eat meat"):
+        return "the wearer eats meat"
+    if a in ("is vegan", "is vegetarian") and _MEAT.match(b):
+        return "the wearer eats no meat"
+    return None
+
+
+def _household(a: str, b: str, words: str) -> str | None:
+    if lost := _LOST.match(a):
+        named = f"has an? {re.escape(lost['what'])}(?: called {re.escape(lost['name'] or '')})?"
+        return "the wearer lost them" if re.fullmatch(named + r"(?: who .*)?", b) else None
+    if a.startswith("does not have "):
+        gone = re.sub(r"^(?:an?|any) |s$", "", a.removeprefix("does not have "))
+        found = re.match(rf"has (?:an?|one|two|three|four|five|six) {re.escape(gone)}s?\b", b)
+        return "the wearer no longer has one" if found else None
+    new, old = _COUNT.match(a), _COUNT.match(b)
+    if new and old and new["what"].rstrip("s") == old["what"].rstrip("s"):
+        return "another number was named" if new["n"] != old["n"] else None
+    new, old = _RELATIVE.match(a), _RELATIVE.match(b)
+    if new and old and new["who"] == old["who"] and new["rest"] != old["rest"]:
+        return _reason(new["rest"], old["rest"], words)
+    return None
