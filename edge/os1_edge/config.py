@@ -31,6 +31,19 @@ class Hear(_Section):
     """Speech probability under which a turn's audio counts as silence."""
     silence_s: Annotated[float, Field(ge=0.1, le=5)] = 0.5
     """Silence that ends a turn."""
+    speculate: bool = True
+    """Begin the answer at the first short pause, held back until the turn is over; costs work where the wearer
+    goes on."""
+    partials: bool = True
+    """Recognise while the wearer speaks, and read the prompt ahead."""
+    echo_cancellation: bool = True
+    """Take the speaker's own voice out of the microphone; costs nothing while nothing plays."""
+    noise_suppression: bool = False
+    gain_control: bool = False
+    wake_word: str | None = None
+    """"okay nabu", "hey jarvis", "hey mycroft" or "alexa": hear only what follows it."""
+    push_to_talk: bool = False
+    """Hear only while the button is held."""
 
 
 class See(_Section):
@@ -92,6 +105,7 @@ def model_names(config: Config) -> tuple[str, ...]:
     """The models that ``config`` needs."""
     return (
         "silero-vad",
+        "smart-turn-v3.2",
         config.hear.asr_model,
         "objects-ssd",
         "minilm-l6",

@@ -17,6 +17,7 @@ from os1_edge.tomlfile import BadFile
 EDGE_PACKAGES = {
     "ai-edge-litert": "ai_edge_litert.interpreter",
     "grpcio": "grpc",
+    "livekit": "livekit.rtc",
     "llama-cpp-python": "llama_cpp",
     "numpy": "numpy",
     "onnxruntime": "onnxruntime",
