@@ -1,0 +1,72 @@
+"""Is an ellipse a pupil? Evidence from the picture round it, and a logistic score over that evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from os1_edge.see.gaze import rim
+from os1_edge.see.gaze.rim import Floats
+
+_RHO = np.linspace(0.1, 1.9, 31, dtype=np.float32)
+_INSIDE = _RHO < 0.86
+_JUST_IN = (_RHO > 0.75) & (_RHO < 0.93)
+_JUST_OUT = (_RHO > 1.07) & (_RHO < 1.25)
+
+EVIDENCE = ("support", "contrast", "relative", "spread", "shape", "size", "weakest", "ring", "size2")
+"""Columns of `evidence`."""
+_WEIGHTS = np.asarray([8.188, -0.268, 1.107, -1.687, 11.665, -1.721, 3.847, -2.625, -0.497])
+_BIAS = -19.38
+"""Ridge logistic regression on the candidates of 34 recordings' frames (`mrgaze`, MIT), as they are and
+turned, squeezed, scaled, darkened, blurred and made noisy at random, with crops that hold no pupil;
+cross-validated over recordings. `docs/gaze.md` tells how it was made."""
+
+
+def evidence(smooth: NDArray[np.float32], ellipses: Floats) -> Floats:
+    """What speaks for each of the ellipses (K, 5) of ``smooth``, as (K, len(EVIDENCE)).
+
+    support: share of rays with a step at the rim. contrast: median height of that step, in logarithm.
+    relative: the same against the pupil's own brightness. spread: unevenness inside against the step.
+    shape: ratio of the axes. size: diameter against the picture's longest side, in logarithm, and squared
+    (size2). weakest: the step at the weak 15 % of the rim against the median. ring: unevenness round the
+    rim against the step.
+    """
+    rays = rim.unroll(smooth, ellipses, _RHO)
+    count = len(ellipses)
+    inside = np.sort(rays[:, ::2, _INSIDE].reshape(count, -1), 1)
+    level = inside[:, inside.shape[1] // 2]
+    outside = rays[:, :, _JUST_OUT].mean(2)
+    step = outside - rays[:, :, _JUST_IN].mean(2)
+    step[~_seen(smooth.shape, ellipses)] = 0.0
+    ordered = np.sort(step, 1)
+    contrast = ordered[:, rim.RAYS // 2]
+    where, _ = rim.strongest_steps(rays, _RHO, 0.25)
+    support = ((np.abs(where - 1) < 0.09) & (step > np.maximum(6, 0.35 * contrast[:, None]))).mean(1)
+    spread = inside[:, inside.shape[1] * 9 // 10] - inside[:, inside.shape[1] // 10]
+    axes = np.sort(ellipses[:, 2:4], 1)
+    size = np.log(2 * np.sqrt(axes[:, 0] * axes[:, 1]) / max(smooth.shape))
+    against = np.maximum(contrast, 4)
+    return np.column_stack(
+        [
+            support,
+            np.log(np.maximum(contrast, 1)),
+            np.log(np.maximum(contrast / (level + 20), 0.02)),
+            np.log(spread / against + 0.05),
+            axes[:, 0] / axes[:, 1],
+            size,
+            np.clip(ordered[:, rim.RAYS * 3 // 20] / against, -1, 1),
+            np.log(outside.std(1) / against + 0.05),
+            size * size,
+        ]
+    )
+
+
+def _seen(shape: tuple[int, ...], ellipses: Floats) -> NDArray[np.bool_]:
+    """Which rays (K, RAYS) have the surround of the rim still in the picture."""
+    x, y = rim.points_at(ellipses, np.asarray([1.25]))
+    return np.asarray(((x >= 0) & (y >= 0) & (x <= shape[1] - 1) & (y <= shape[0] - 1))[:, :, 0])
+
+
+def confidence(seen: Floats) -> Floats:
+    """Probability (K,) that each row of `evidence` is a pupil's."""
+    return np.asarray(1 / (1 + np.exp(-(seen @ _WEIGHTS + _BIAS))))
