@@ -108,6 +108,18 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialTranscript:
+    """What the wearer has said so far, while they speak."""
+
+    turn_id: str
+    revision: int
+    stable: str
+    """Words that successive hypotheses agree on; within a revision they are never taken back."""
+    tentative: str
+    """The newest hypothesis' words behind them."""
+
+
+@dataclass(frozen=True, slots=True)
 class RealtimeContext:
     """C = {scene, utterance, location, activity} (paper 3.2.2)."""
 
@@ -116,3 +128,38 @@ class RealtimeContext:
     utterance: str
     location: str
     activity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gaze:
+    """Where the wearer looks, on the scene picture."""
+
+    at_s: float
+    x: float
+    """Pixels of the scene picture from its left; may lie outside it."""
+    y: float
+    """Pixels from its top."""
+    confidence: float
+    """Probability that the gaze is within five degrees of this point, 0..1."""
+    error_deg: float
+    """Median error to be expected, in degrees: the size of a crop follows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixation:
+    """The gaze rested."""
+
+    start_s: float
+    end_s: float
+    x_deg: float
+    """Mean direction, degrees right of the scene camera's axis."""
+    y_deg: float
+    """Degrees below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blink:
+    """The eye was closed for a moment."""
+
+    start_s: float
+    end_s: float
