@@ -79,9 +79,9 @@ def heard_text(clauses: Sequence[ClauseHeard], position: int) -> tuple[str, bool
     for clause in clauses:
         ended = [w for w in clause.words if clause.begin + w.end <= position]
         if len(ended) < len(clause.words):
-            parts.append(clause.text[: ended[-1].text_end] if ended else "")
+            parts.append(clause.text[: ended[-1].text_end].strip() if ended else "")
             return " ".join(filter(None, parts)), False
-        parts.append(clause.text)
+        parts.append(clause.text.strip())
     return " ".join(parts), True
 
 

@@ -37,9 +37,10 @@ class Score:
             samples = _resampled(samples, rate, self.rate)
         length = len(samples)
         found = tuple(Word(w.text_end, min(w.begin, length), min(w.end, length)) for w in found)
+        found = found or (Word(len(text), 0, length),)
         unsure = 0 if words is not None else round(UNSURE_S * self.rate)
         self._sound[len(self._clauses)] = samples, _resampled(samples, self.rate, RATE)
-        self._clauses.append(ClauseHeard(text.strip(), found, self.length, self.length + length, unsure))
+        self._clauses.append(ClauseHeard(text, found, self.length, self.length + length, unsure))
         self.length += length
 
     def take(self, most: int) -> tuple[Samples, Samples]:
