@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,10 @@ class BadMemory(Exception):
     """The memory file cannot be opened; nothing was changed. The message says why."""
 
 
+class NotThisKey(BadMemory):
+    """Another key, or no memory file: under encryption the two look the same."""
+
+
 def connect(path: Path, key: bytes) -> Any:
     """An open connection to the memory at ``path``, brought to the newest schema; makes the file if there is
     none. Statements commit by themselves outside a transaction; any thread may use it, one at a time.
@@ -55,8 +61,15 @@ def connect(path: Path, key: bytes) -> Any:
     return _open(path, key)
 
 
-def unlock(path: Path, key: bytes, *, create: bool = False) -> Any:
+def unlock(path: Path, key: bytes, *, create: bool = False, salt: bytes = b"", salvage: bool = False) -> Any:
     """A connection that can read ``path``, with nothing else set: for copies and repairs.
+
+    Args:
+        path: the file.
+        key: 32 bytes.
+        create: make the file if there is none.
+        salt: 16 bytes for a new file, to which a passphrase's key was made; default: random.
+        salvage: read what there is of a file that was cut short.
 
     Raises:
         BadMemory: wrong key, no memory file, or damaged at its very beginning.
@@ -69,21 +82,53 @@ def unlock(path: Path, key: bytes, *, create: bool = False) -> Any:
     except sqlcipher3.DatabaseError as e:
         raise BadMemory(f"{path}: {e}") from None
     try:
-        set_key(db, key)
+        db.execute("PRAGMA cipher_log_level = NONE")  # it would tell stderr of every wrong key
+        db.execute(f"PRAGMA key = \"x'{key.hex()}{salt.hex()}'\"")
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        if salvage:  # SQLite then takes a file for as long as it is, not as its first page says
+            db.execute("PRAGMA writable_schema = ON")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         db.enable_load_extension(True)
         sqlite_vec.load(db)
         db.enable_load_extension(False)
     except sqlcipher3.DatabaseError as e:
         db.close()
-        raise BadMemory(_why(path, e)) from None
+        raise _why(path, e) from None
     return db
 
 
-def set_key(db: Any, key: bytes, schema: str = "main") -> None:
-    """Tells SQLCipher the raw 32-byte key of ``schema``."""
-    db.execute(f"PRAGMA {schema}.key = \"x'{key.hex()}'\"")
+def opens(path: Path, key: bytes) -> bool:
+    """Whether ``key`` is that of ``path``; nothing is changed.
+
+    Raises:
+        BadMemory: there is no telling: the file is in use, or cannot be read.
+    """
+    try:
+        unlock(path, key).close()
+    except NotThisKey:
+        return False
+    return True
+
+
+@contextmanager
+def open_alone(path: Path, key: bytes, *, salvage: bool = False) -> Iterator[Any]:
+    """A connection beside which nobody else has the file open until the end: for what replaces the file.
+
+    Raises:
+        BadMemory: wrong key, damaged, or another process uses it.
+    """
+    db = unlock(path, key, salvage=salvage)
+    try:
+        try:
+            db.execute("PRAGMA journal_mode = DELETE")  # folds the log in; refused where there are others
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("BEGIN EXCLUSIVE")
+            db.execute("COMMIT")
+        except sqlcipher3.DatabaseError as e:
+            raise _why(path, e) from None
+        yield db
+    finally:
+        db.close()
 
 
 def _make(path: Path, key: bytes) -> None:
@@ -112,7 +157,7 @@ def _open(path: Path, key: bytes) -> Any:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     except sqlcipher3.DatabaseError as e:
         db.close()
-        raise BadMemory(_why(path, e)) from None
+        raise _why(path, e) from None
     except (ValueError, OSError) as e:
         db.close()
         raise BadMemory(f"{path}: {e}") from None
@@ -130,12 +175,14 @@ def _refuse_foreign(db: Any, path: Path) -> None:
         raise BadMemory(f"{path} is another program's database, not a memory file; nothing was changed")
 
 
-def _why(path: Path, error: sqlcipher3.DatabaseError) -> str:
+def _why(path: Path, error: sqlcipher3.DatabaseError) -> BadMemory:
     text = str(error)
     if "locked" in text or "busy" in text:
-        return f"{path}: another OS-1 is using it; end that one first"
+        return BadMemory(f"{path}: another OS-1 is using it; end that one first")
     if "readonly" in text or "unable to open" in text:
-        return f"{path} cannot be written ({text}); check the permissions of the file and of its folder"
+        return BadMemory(f"{path} cannot be opened to write ({text}); check who may write it and its folder")
     if "malformed" in text:
-        return f"{path} is cut short or damaged ({text}); nothing was changed; see: os1 memory repair"
-    return f"{path}: not a memory file, or another key ({text}); nothing was changed"
+        return BadMemory(
+            f"{path} is cut short or damaged ({text}); nothing was changed; see: os1 memory repair"
+        )
+    return NotThisKey(f"{path}: not a memory file, or another key ({text}); nothing was changed")

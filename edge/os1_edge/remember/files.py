@@ -42,3 +42,42 @@ def _alone_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def sync_file(path: Path) -> None:
+    """Makes what ``path`` holds survive a power loss."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def replace(draft: Path, path: Path) -> None:
+    """Gives ``draft`` the name ``path``; whatever ends the process, that name is the old file or the new."""
+    sync_file(draft)
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a small text file with mode 0600 that appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.tmp")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    replace(draft, path)
+
+
+def copy_whole(source: Path, path: Path) -> None:
+    """Copies the bytes of ``source`` to ``path`` with mode 0600; the copy appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.tmp")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as out, source.open("rb") as whole:
+            while block := whole.read(1 << 20):
+                out.write(block)
+        replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

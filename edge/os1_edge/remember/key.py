@@ -1,21 +1,65 @@
-"""The key of the memory file: 32 random bytes in a file that only its owner can read."""
+"""The key of the memory file: 32 bytes from a file that only its owner can read, from the OS keyring, or made
+of a passphrase. Where a memory's key comes from stands in ``NAME.key-source`` beside it; no such file: the
+wearer's key file."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import stat
 import tempfile
-from contextlib import suppress
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import platformdirs
 
+from os1_edge.remember.files import place_new
+
 KEY_BYTES = 32
+SALT_BYTES = 16
+
+SHORTEST_PASSPHRASE = 8
+
+_SCRYPT_N, _SCRYPT_R, _SCRYPT_P = 1 << 16, 8, 2
+"""64 MiB and about half a second on a small core for each guess (OWASP's second choice)."""
+
+SERVICE = "os1"
+"""The name of the program in the OS keyring."""
+
+Kind = Literal["file", "keyring", "passphrase"]
 
 
 class BadKey(Exception):
-    """The key file cannot be used; the message says what to do."""
+    """The key cannot be had; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeySource:
+    """Where a key comes from."""
+
+    kind: Kind
+    name: str = ""
+    """Of a file, its path; in the keyring, the account."""
+
+    def text(self) -> str:
+        """As it stands in ``NAME.key-source``; no secret."""
+        return f"{self.kind}:{self.name}\n"
+
+    @staticmethod
+    def parse(text: str) -> KeySource:
+        """The source that ``text()`` wrote.
+
+        Raises:
+            ValueError: it did not write this.
+        """
+        kind, colon, name = text.strip().partition(":")
+        if not colon or kind not in ("file", "keyring", "passphrase") or (kind != "passphrase" and not name):
+            raise ValueError(f"unknown key source {text[:40]!r}")
+        return KeySource(kind, name)  # type: ignore[arg-type]  # narrowed above
 
 
 def default_key_file() -> Path:
@@ -36,7 +80,23 @@ def load_or_make(path: Path) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not os.path.lexists(path):
         _make(path)
-    return _load(path)
+    return load(path)
+
+
+def load(path: Path) -> bytes:
+    """Reads the key at ``path``.
+
+    Raises:
+        BadKey: there is none, others can read the file, or it is not a key.
+    """
+    try:
+        text = _owners_only(path)
+        key = bytes.fromhex(text.decode("ascii").strip())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise BadKey(f"{path} is not a key of {KEY_BYTES} bytes in hex; move it away to start a new memory")
+    return key
 
 
 def _make(path: Path) -> None:
@@ -47,24 +107,159 @@ def _make(path: Path) -> None:
             file.write(secrets.token_hex(KEY_BYTES) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        with suppress(FileExistsError):  # a link, unlike a rename, never replaces another process's key
-            path.hardlink_to(draft)
+        place_new(draft, path)
     finally:
-        draft.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        draft.unlink(missing_ok=True)
 
 
-def _load(path: Path) -> bytes:
+def _owners_only(path: Path) -> bytes:
+    if not path.is_file():
+        raise BadKey(f"{path}: there is no such key file")
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise BadKey(f"{path} can be read by others; run: chmod 600 {path}")
+    return path.read_bytes()
+
+
+def from_passphrase(passphrase: str, salt: bytes) -> bytes:
+    """The key that a passphrase makes with the salt of a memory file (its first 16 bytes), by scrypt.
+
+    Raises:
+        BadKey: the passphrase is empty.
+    """
+    words = unicodedata.normalize("NFKC", passphrase).encode()
+    if not words:
+        raise BadKey("the passphrase is empty")
+    return hashlib.scrypt(
+        words, salt=salt, n=_SCRYPT_N, r=_SCRYPT_R, p=_SCRYPT_P, maxmem=1 << 28, dklen=KEY_BYTES
+    )
+
+
+def salt_of(memory: Path) -> bytes:
+    """The salt of a memory file, which SQLCipher keeps in its first 16 bytes: file and passphrase are enough.
+
+    Raises:
+        BadKey: there is no such file yet, or it is too short.
+    """
     try:
-        key = bytes.fromhex(path.read_text("ascii").strip())
+        with memory.open("rb") as file:
+            salt = file.read(SALT_BYTES)
+    except OSError as e:
+        raise BadKey(f"{memory}: {e.strerror}") from None
+    if len(salt) != SALT_BYTES:
+        raise BadKey(f"{memory} is not a memory file: it is too short")
+    return salt
+
+
+def scripted_passphrase() -> str | None:
+    """The passphrase that a script gives: ``$OS1_PASSPHRASE``, or the first line of the file that
+    ``$OS1_PASSPHRASE_FILE`` names; ``None`` where there is neither.
+
+    Raises:
+        BadKey: the file cannot be read, or others can read it too.
+    """
+    if words := os.environ.get("OS1_PASSPHRASE"):
+        return words
+    if named := os.environ.get("OS1_PASSPHRASE_FILE"):
+        return passphrase_in(Path(named))
+    return None
+
+
+def passphrase_in(path: Path) -> str:
+    """The first line of a file with mode 0600.
+
+    Raises:
+        BadKey: others can read it, or it holds no text.
+    """
+    try:
+        return _owners_only(path).decode().partition("\n")[0].rstrip("\r")
+    except UnicodeDecodeError:
+        raise BadKey(f"{path} holds no text") from None
+
+
+def keyring_key(account: str) -> bytes:
+    """The key kept in the OS keyring under ``account``.
+
+    Raises:
+        BadKey: there is no keyring here, it is locked, or it holds no such key.
+    """
+    found = _in_keyring(lambda ring: ring.get_password(SERVICE, account))
+    if found is None:
+        raise BadKey(f"the OS keyring holds no key {account!r} of {SERVICE}")
+    try:
+        key = bytes.fromhex(found)
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise BadKey(f"{path} is not a key of {KEY_BYTES} bytes in hex; move it away to start a new memory")
+        raise BadKey(f"what the OS keyring holds as {account!r} of {SERVICE} is no key")
     return key
+
+
+def make_keyring_key(account: str) -> bytes:
+    """Makes a key and keeps it in the OS keyring under ``account``; read back before it is used.
+
+    Raises:
+        BadKey: there is no keyring here, or it is locked.
+    """
+    _in_keyring(lambda ring: ring.set_password(SERVICE, account, secrets.token_hex(KEY_BYTES)))
+    return keyring_key(account)
+
+
+def _in_keyring(work: Callable[[Any], Any]) -> Any:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ModuleNotFoundError:
+        raise BadKey(
+            "the OS keyring needs a package: pip install 'os1[keyring]'; or use a key file or a passphrase"
+        ) from None
+    if getattr(keyring.get_keyring(), "priority", 0) <= 0:
+        raise BadKey("there is no OS keyring here (no desktop session?); use a key file or a passphrase")
+    try:
+        return work(keyring)
+    except KeyringError as e:
+        raise BadKey(
+            f"the OS keyring gives no key ({e or type(e).__name__}); unlock it and try again"
+        ) from None
+
+
+def source_file(memory: Path) -> Path:
+    """Where it stands where the key of ``memory`` comes from."""
+    return memory.with_name(f"{memory.name}.key-source")
+
+
+def read_source(file: Path) -> KeySource | None:
+    """What ``file`` says; ``None`` where there is no such file.
+
+    Raises:
+        BadKey: it says nothing sensible.
+    """
+    try:
+        return KeySource.parse(file.read_text())
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as e:
+        raise BadKey(f"{file}: {e}; say --key-file, --keyring or --passphrase") from None
+
+
+def key_from(source: KeySource, memory: Path, ask: Callable[[str], str] | None = None) -> bytes:
+    """The key of ``memory``.
+
+    Args:
+        source: where it comes from.
+        memory: the memory file; a passphrase needs its salt.
+        ask: asks a person for the passphrase, without showing it, when no script gives it.
+
+    Raises:
+        BadKey: it cannot be had.
+    """
+    if source.kind == "file":
+        path = Path(source.name)
+        return load(path if path.is_absolute() else memory.parent / path)
+    if source.kind == "keyring":
+        return keyring_key(source.name)
+    words = scripted_passphrase()
+    if words is None and ask is not None:
+        words = ask(f"Passphrase of {memory}")
+    if words is None:
+        raise BadKey(f"{memory} opens with a passphrase; set OS1_PASSPHRASE or OS1_PASSPHRASE_FILE")
+    return from_passphrase(words, salt_of(memory))

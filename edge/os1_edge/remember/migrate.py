@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from os1_edge.remember.files import copy_whole
 from os1_edge.remember.rows import seconds
 from os1_edge.remember.schema import STEPS
 from os1_edge.remember.vectors import bits_of, pack
@@ -57,7 +57,7 @@ def migrate(db: Any, path: Path) -> None:
         done = _step(db)  # another process may have been faster
         if 0 < done < len(STEPS):
             _keep_copy(path, done)
-        _functions(db)
+        register(db)
         for number, script in enumerate(STEPS[done:], done + 1):
             for statement in statements(script):
                 db.execute(statement)
@@ -77,24 +77,14 @@ def _keep_copy(path: Path, step: int) -> None:
     """Copies the file, byte for byte, so under the same key. The caller holds the write lock over an empty
     write-ahead log, so that the file is whole and stands still."""
     copy = path.with_name(f"{path.name}.v{step}.bak")
-    draft = path.with_name(f".{copy.name}.tmp")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as out, path.open("rb") as whole:
-            while block := whole.read(1 << 20):
-                out.write(block)
-            out.flush()
-            os.fsync(out.fileno())
-        draft.replace(copy)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    copy_whole(path, copy)
     for older in path.parent.glob(f"{path.name}.v*.bak"):
         if older != copy:
             older.unlink()
 
 
-def _functions(db: Any) -> None:
+def register(db: Any) -> None:
+    """The functions that the steps use: uid_of, seconds_of, pack_of, bits_of."""
     db.create_function("uid_of", -1, uid_of, deterministic=True)
     db.create_function("seconds_of", 1, lambda t: seconds(datetime.fromisoformat(t)), deterministic=True)
     db.create_function("pack_of", 1, lambda v: pack(np.frombuffer(v, np.float32)), deterministic=True)

@@ -73,6 +73,12 @@ class Store:
                     self._db.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        """The connection to read from, or to copy; the other threads wait."""
+        with self._lock:
+            yield self._db
+
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a query."""
         with self._lock:
