@@ -12,6 +12,7 @@ import codecs
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,14 @@ class Slot:
     tokens: list[int] = field(default_factory=list)
 
 
+@cache
+def _silence(c: Any) -> Any:
+    """Keeps llama.cpp off the terminal; kept here, the callback lives as long as llama.cpp may call it."""
+    callback = c.llama_log_callback(lambda *_: None)
+    c.llama_log_set(callback, ctypes.c_void_p(0))
+    return callback
+
+
 class LlamaCpp:
     """A loaded model with room for two prompts."""
 
@@ -59,8 +68,7 @@ class LlamaCpp:
         self._c: Any = llama_cpp
         self._stop: Callable[[], bool] = lambda: False
         self.context_tokens = context
-        self._quiet = llama_cpp.llama_log_callback(lambda *_: None)
-        llama_cpp.llama_log_set(self._quiet, ctypes.c_void_p(0))
+        _silence(llama_cpp)
         self._model: Any = None
         self._context: Any = None
         self._model = llama_cpp.llama_model_load_from_file(

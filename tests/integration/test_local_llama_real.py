@@ -1,0 +1,141 @@
+"""The device's language model, for real: what is read once, written the same, stopped, and let go first."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from os1_edge.offload import llamacpp
+from os1_edge.offload.engine import EngineError, Message, Preempted
+from os1_edge.offload.local import LocalLlama
+
+pytestmark = pytest.mark.models
+
+SYSTEM = Message("system", "You are a helpful companion. Answer in one short sentence.")
+FACT = Message(
+    "user",
+    "Fact: You parked the car on level three, next to the lift.\n"
+    "Where did I park the car? Answer with the fact.",
+)
+LONG = Message("user", "Tell me about this list: " + ", ".join(f"item {i}" for i in range(400)))
+
+
+@pytest.fixture(scope="module")
+def llama(pulled: Callable[[str], Path]) -> Iterator[LocalLlama]:
+    engine = LocalLlama(pulled("qwen2.5-0.5b"))
+    yield engine
+    engine.close()
+
+
+async def text(stream: AsyncGenerator[str, None]) -> str:
+    async with aclosing(stream):
+        return "".join([part async for part in stream])
+
+
+class Decodes:
+    """Counts the tokens that llama.cpp is given."""
+
+    def __init__(self, llama: LocalLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        decode = llama._llama._decode
+
+        def counted(slot, tokens, stop, *, logits):  # type: ignore[no-untyped-def]
+            self.sizes.append(len(tokens))
+            decode(slot, tokens, stop, logits=logits)
+
+        monkeypatch.setattr(llama._llama, "_decode", counted)
+
+
+def test_looking_up_the_prompt_changes_no_word_and_saves_passes(
+    llama: LocalLlama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = Decodes(llama, monkeypatch)
+    with_guesses = asyncio.run(text(llama.stream([SYSTEM, FACT], 40)))
+    monkeypatch.undo()
+    monkeypatch.setattr(llamacpp, "guesses", lambda tokens, count: [])
+    one_by_one = Decodes(llama, monkeypatch)
+    assert asyncio.run(text(llama.stream([SYSTEM, FACT], 40))) == with_guesses
+    assert "level three" in with_guesses
+    assert len(looked_up.sizes) < len(one_by_one.sizes)
+
+
+def test_a_prompt_that_begins_like_the_one_before_is_read_from_where_it_differs(
+    llama: LocalLlama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(llama.prime([SYSTEM, FACT]))
+    whole = len(llama._llama.prompt([SYSTEM, FACT]))
+    decodes = Decodes(llama, monkeypatch)
+    asyncio.run(text(llama.stream([SYSTEM, FACT], 1)))
+    assert decodes.sizes[0] == 1
+    asyncio.run(llama.prime([SYSTEM, Message("user", "Hello.")]))
+    assert decodes.sizes[-1] < whole - 10
+
+
+def test_a_background_job_leaves_what_the_conversation_has_read_alone(
+    llama: LocalLlama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(llama.prime([SYSTEM, FACT]))
+    asyncio.run(text(llama.stream([Message("user", "Name a colour.")], 4, background=True)))
+    decodes = Decodes(llama, monkeypatch)
+    asyncio.run(llama.prime([SYSTEM, FACT]))
+    assert sum(decodes.sizes) == 1
+
+
+def test_closing_the_stream_stops_the_reading_of_a_long_prompt(
+    llama: LocalLlama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decodes = Decodes(llama, monkeypatch)
+
+    async def go() -> None:
+        task = asyncio.create_task(text(llama.stream([SYSTEM, LONG], 10)))
+        while not decodes.sizes:  # noqa: ASYNC110  # a native thread has no event for it
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(go())
+    assert sum(decodes.sizes) < len(llama._llama.prompt([SYSTEM, LONG])) // 2
+    assert "level three" in asyncio.run(text(llama.stream([SYSTEM, FACT], 40)))
+
+
+def test_a_background_job_makes_way_for_the_wearer(llama: LocalLlama) -> None:
+    llama._llama.clear(llama._llama.slots[1])
+
+    async def go() -> str:
+        job = asyncio.create_task(text(llama.stream([LONG], 200, background=True)))
+        while not llama._llama.slots[1].tokens:  # noqa: ASYNC110  # a native thread has no event for it
+            await asyncio.sleep(0.001)
+        answer = await text(llama.stream([SYSTEM, FACT], 40))
+        with pytest.raises(Preempted):
+            await job
+        return answer
+
+    assert "level three" in asyncio.run(go())
+
+
+def test_an_answer_obeys_its_schema(llama: LocalLlama) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"place": {"type": "string", "maxLength": 40}, "level": {"type": "integer"}},
+        "required": ["place", "level"],
+    }
+    answer = json.loads(asyncio.run(text(llama.stream([SYSTEM, FACT], 60, schema=schema, background=True))))
+    assert set(answer) == {"place", "level"}
+    assert isinstance(answer["level"], int)
+
+
+def test_a_prompt_too_long_for_the_model_is_an_error_in_words(llama: LocalLlama) -> None:
+    with pytest.raises(EngineError, match="do not fit into 4096"):
+        asyncio.run(text(llama.stream([SYSTEM, Message("user", "word " * 5000)], 10)))
+
+
+def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x.gguf").write_bytes(b"GGUF" + bytes(100))
+    with pytest.raises(EngineError, match="not a language model"):
+        LocalLlama(tmp_path / "x.gguf")
