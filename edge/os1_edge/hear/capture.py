@@ -94,8 +94,6 @@ class Capture:
         self._next = 0
         """Index after the newest sample seen."""
         self._passing = not (rules.push_to_talk or wake)
-        self._from = 0
-        """Start of the first frame that an open gate lets out; what was buffered before stays in."""
         self._blank = (0, 0)
         """Samples in which an own chime sounds that no canceller takes out."""
         longest = max(rules.wake_pre_roll, rules.hold_pre_roll)
@@ -183,7 +181,7 @@ class Capture:
         self._settle("woken" if woken else "asleep")
         if not self._passing:
             return ()
-        out = tuple(f for f in self._kept if f.start >= self._from)
+        out = tuple(self._kept)
         self._kept.clear()
         return out
 
@@ -204,9 +202,11 @@ class Capture:
         if passing:
             pre_roll = {"woken": rules.wake_pre_roll, "held": rules.hold_pre_roll}.get(reason, 0)
             # The frame in hand, where there is one, is the last of those kept.
-            first = [f for f in self._kept if f.start + len(f.samples) > self._newest() - pre_roll]
-            self._from = first[0].start if first else self._next
-        self._changed(GateChange(passing, self._from if passing else self._next, reason))
+            before = self._newest() - pre_roll
+            while self._kept and self._kept[0].start + len(self._kept[0].samples) <= before:
+                self._kept.popleft()
+        at = self._kept[0].start if self._kept else self._next
+        self._changed(GateChange(passing, at, reason))
 
     def _newest(self) -> int:
         """Index after the newest sample that is kept; an echo canceller's delay behind the microphone."""

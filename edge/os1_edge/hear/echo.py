@@ -9,6 +9,7 @@ frames pass unprocessed with the same delay, at no cost; what was learned of the
 from __future__ import annotations
 
 import importlib.util
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ import numpy as np
 
 from os1_edge.events import CHUNK, RATE, AudioFrame, Samples
 from os1_edge.hear.farend import FarEnd
+
+log = logging.getLogger(__name__)
 
 BLOCK = RATE // 100
 """What the module takes at once: 10 ms."""
@@ -30,6 +33,12 @@ NOISE_DELAY = 96
 RING_OUT = RATE
 """After the last sound played the canceller works on for 1 s: up to 0.3 s until the microphone hears it, and
 the room."""
+
+PRIMED = 5 * BLOCK
+"""When the module is to work again, it is given the 50 ms before first: they push out what it still holds,
+and let its filters settle."""
+
+FADE: Samples = ((np.arange(BLOCK) + 0.5) / BLOCK).astype(np.float32)
 
 SILENT_DB = -100.0
 
@@ -150,14 +159,15 @@ class EchoCanceller:
         """Drops all sound of the microphone that is inside, for a gap or mute; the room stays learned."""
         self._next: int | None = None
         self._in = np.zeros(0, np.float32)
-        self._out = np.zeros(self.delay, np.float32)
+        self._out = np.zeros(REFRAMING, np.float32)
         """Cleaned samples that wait for a whole frame; at most a frame and a block."""
         self._late = np.zeros(self._module_delay, np.float32)
         """For unprocessed sound: what the module would still hold back."""
         self._raw = np.zeros(self.delay, np.float32)
         """The microphone's sound of which the cleaned frame has not come yet."""
         self._working = False
-        self._last_block = np.zeros(BLOCK, np.float32)
+        self._before = np.zeros(PRIMED, np.float32)
+        """The newest whole blocks."""
 
     def relearn(self) -> None:
         """The microphone or the speaker was opened anew: what was learned of their delay may be wrong."""
@@ -181,10 +191,7 @@ class EchoCanceller:
         whole = len(heard) // BLOCK * BLOCK
         self._in = heard[whole:]
         process = self._always or (self._cancels and active)
-        done = [
-            self._block(heard[i : i + BLOCK], first + i) if process else self._pass(heard[i : i + BLOCK])
-            for i in range(0, whole, BLOCK)
-        ]
+        done = [self._block(heard[i : i + BLOCK], first + i, process) for i in range(0, whole, BLOCK)]
         ready = np.concatenate([self._out, *done])
         self._out = ready[CHUNK:]
         clean = AudioFrame(frame.start - self.delay, ready[:CHUNK])
@@ -193,27 +200,28 @@ class EchoCanceller:
         self._note(raw[:CHUNK], clean.samples, frame.start, active)
         return clean
 
-    def _pass(self, block: Samples) -> Samples:
-        """Unprocessed sound, as late as the module would give it."""
-        self._working = False
-        self._last_block = block
+    def _block(self, block: Samples, start: int, process: bool) -> Samples:
         late = np.concatenate([self._late, block])
-        self._late = late[len(block) :]
-        return late[: len(block)]
+        self._late = late[BLOCK:]
+        late = late[:BLOCK]
+        was, self._working = self._working, process
+        if process and not was:
+            for i in range(0, PRIMED, BLOCK):
+                self._run(self._before[i : i + BLOCK], start - PRIMED + i)
+        self._before = np.concatenate([self._before, block])[BLOCK:]
+        if not process and not was:
+            return late
+        done = self._run(block, start)
+        if process == was:
+            return done
+        # The module's filters turn the phase a little: without a cross-fade, each change would click.
+        before, after = (late, done) if process else (done, late)
+        return before + (after - before) * FADE
 
-    def _block(self, block: Samples, start: int) -> Samples:
-        if not self._working:
-            # The module still holds the end of what it last worked on; the block before pushes it out.
-            self._working = True
-            self._run(self._last_block, self._far.read(start - BLOCK, BLOCK))
-        self._late = np.concatenate([self._late, block])[len(block) :]
-        reference = self._far.read(start, BLOCK)
-        self._learned += BLOCK * bool(np.any(np.abs(reference) > 1e-3))
-        self._last_block = block
-        return self._run(block, reference)
-
-    def _run(self, block: Samples, reference: Samples) -> Samples:
+    def _run(self, block: Samples, start: int) -> Samples:
         if self._cancels:
+            reference = self._far.read(start, BLOCK)
+            self._learned += BLOCK * bool(np.any(np.abs(reference) > 1e-3))
             self._apm.process_reverse_stream(self._frame(_pcm(reference)))
             self._apm.set_stream_delay_ms(0)
         data = _pcm(block)
@@ -232,6 +240,23 @@ class EchoCanceller:
             reference_db=self._far.level_before(start + CHUNK),
             learned_s=self._learned / RATE,
         )
+
+
+def canceller(
+    *, echo_cancellation: bool = True, noise_suppression: bool = False, gain_control: bool = False
+) -> EchoCanceller | EchoMeter:
+    """What the settings ask for, as far as it can be had here; says once in the log what cannot."""
+    if not (echo_cancellation or noise_suppression or gain_control):
+        return EchoMeter()
+    try:
+        return EchoCanceller(
+            echo_cancellation=echo_cancellation,
+            noise_suppression=noise_suppression,
+            gain_control=gain_control,
+        )
+    except NoCanceller as e:
+        log.warning("no echo cancellation: only loud speech interrupts a reply (%s)", e)
+        return EchoMeter()
 
 
 def level_db(samples: Samples) -> float:
