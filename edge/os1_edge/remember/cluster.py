@@ -23,6 +23,7 @@ from datetime import datetime
 from enum import Enum
 
 from os1_edge.events import UNKNOWN_LOCATION, RealtimeContext
+from os1_edge.remember.sessions import small_talk
 from os1_edge.remember.vectors import Vector
 
 THRESHOLD = 0.75
@@ -72,7 +73,8 @@ class DailyEvent:
         if self.text:
             return self.text
         doing = f", {self.activity}" if self.activity else ""
-        words = f'; you said: "{self.said[0]}"' if self.said else ""
+        telling = next((words for words in self.said if not small_talk(words)), None)
+        words = f'; you said: "{telling}"' if telling else ""
         return f"{self.start:%H:%M}-{self.end:%H:%M} {self.location}{doing}{words}"
 
 

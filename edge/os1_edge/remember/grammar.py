@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 RELATIVES = (
     "mother|mum|mom|father|dad|parents|sisters?|brothers?|sons?|daughters?|child|children|kids?|baby|twins"
     "|wife|husband|partner|girlfriend|boyfriend|fianc[ée]e?|grand(?:mother|father|ma|pa|son|daughter)|aunt"
@@ -148,6 +150,35 @@ COUNTABLE = frozenset(
     }
 )
 """Singulars that come in "a ... allergy" and are plural in "allergic to ..."."""
+
+
+_THEIRS = {
+    "my": "their",
+    "our": "their",
+    "me": "them",
+    "us": "them",
+    "mine": "theirs",
+    "myself": "themselves",
+}
+
+
+def base_form(verb: str) -> str:
+    """ "walks" -> "walk", "has" -> "have": undoes `third_person`."""
+    for base, said in _IRREGULAR.items():
+        if verb == said:
+            return base
+    if verb.endswith("ies") and len(verb) > 4:
+        return verb[:-3] + "y"
+    if verb.endswith(("ches", "shes", "sses", "xes", "zes")):
+        return verb[:-2]
+    return verb[:-1] if verb.endswith("s") and not verb.endswith("ss") else verb
+
+
+def told_of(words: str) -> str:
+    """The wearer's words in a line about the wearer: "my boss" -> "their boss"."""
+    return re.sub(
+        rf"\b(?:{'|'.join(_THEIRS)})\b", lambda found: _THEIRS[found.group().lower()], words, flags=re.I
+    )
 
 
 def plural(thing: str) -> str:

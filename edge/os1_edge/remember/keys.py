@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from os1_edge.events import UNKNOWN_LOCATION
+from os1_edge.remember.grounding import near
 from os1_edge.remember.rows import Dimension
 from os1_edge.remember.sessions import content_words
 
@@ -72,6 +73,13 @@ class Keys:
         return pairs + [("semantic", key) for key in self.semantic]
 
 
+def in_place(location: str) -> str:
+    """ "in the kitchen", "at the gym"."""
+    if location in ("home", "work"):
+        return f"at {location}"
+    return f"{_PREPOSITION.get(location, 'in')} the {location}"
+
+
 def day_part(time: datetime) -> str:
     """How people call the hour."""
     for until, name in ((5, "night"), (12, "morning"), (14, "noon"), (18, "afternoon"), (22, "evening")):
@@ -97,9 +105,10 @@ def keys_by_rule(text: str, start: datetime, location: str = "", activity: str =
     known_place = location not in ("", UNKNOWN_LOCATION)
     temporal = [*when(start), *_found(_TEMPORAL, text)]
     places = [p for p in _found(_SPATIAL, _TEMPORAL.sub(" ; ", text)) if not _NO_PLACE.search(p)]
-    spatial = [*([f"{_PREPOSITION.get(location, 'in')} the {location}"] if known_place else []), *places]
+    spatial = [*([in_place(location)] if known_place else []), *places]
     semantic = [activity] if activity not in ("", "unknown") else []
-    return Keys(_bounded(temporal), _bounded(spatial), _bounded([*semantic, *_phrases(text)]))
+    phrases = [phrase for phrase in _phrases(text) if phrase.casefold() != location.casefold()]
+    return Keys(_bounded(temporal), _bounded(spatial), _bounded([*semantic, *phrases]))
 
 
 def _found(pattern: re.Pattern[str], text: str) -> list[str]:
@@ -127,26 +136,25 @@ def _bounded(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def grounded(keys: Keys, text: str, start: datetime, location: str) -> Keys:
-    """Those of a model's keys whose words are the memory's own, its place's, or how its time is called."""
+    """Those of a model's keys whose words are the memory's own, its place's, or how its time is called; a
+    time or a place must look like one."""
     known = set(
         content_words(f"{text} {location} {' '.join(when(start))} weekend weekday day week early late")
     )
 
-    def kept(found: Sequence[str]) -> tuple[str, ...]:
-        return _bounded(
+    def kept(found: Sequence[str]) -> list[str]:
+        return [
+            key for key in found if (words := content_words(key)) and all(near(word, known) for word in words)
+        ]
+
+    return Keys(
+        _bounded(key for key in kept(keys.temporal) if _TEMPORAL.search(key) or _NO_PLACE.search(key)),
+        _bounded(
             key
-            for key in found
-            if (words := content_words(key)) and all(_near(word, known) for word in words)
-        )
-
-    return Keys(kept(keys.temporal), kept(keys.spatial), kept(keys.semantic))
-
-
-def _near(word: str, known: set[str]) -> bool:
-    """Whether a word is known, inflection aside."""
-    return word in known or any(
-        len(word) >= 4 and len(other) >= 4 and word[: max(4, len(word) - 3)] == other[: max(4, len(word) - 3)]
-        for other in known
+            for key in kept(keys.spatial)
+            if not _NO_PLACE.search(key) and (_SPATIAL.search(key) or (location and location in key))
+        ),
+        _bounded(kept(keys.semantic)),
     )
 
 

@@ -47,7 +47,11 @@ class Memory:
         self.timeline = Timeline(store, embedder.one, event_threshold)
         self._embedder = embedder
         self._rules = rules or RecallRules()
-        self._session_gap_s = session_gap_s
+        self.session_gap_s = session_gap_s
+        self.embed = embedder.one
+        """Text -> embedding; for work in the memory's thread."""
+        self.news = asyncio.Event()
+        """Set when something was kept; ``Consolidator`` clears it."""
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="memory")
 
     def close(self) -> None:
@@ -81,10 +85,12 @@ class Memory:
             speaker: "wearer", or "other:NAME"; only the wearer's words are about the wearer.
         """
         await self.run(self._keep_turn, turn_id, revision, time, heard, reply, location, speaker)
+        self.news.set()
 
     async def keep_context(self, context: RealtimeContext, time: datetime) -> None:
         """Remembers a real-time context, and the daily event that it closes."""
-        await self.run(self.timeline.add, context, time)
+        if await self.run(self.timeline.add, context, time):
+            self.news.set()
 
     async def profile(self) -> list[ProfileEntry]:
         """The profile as it stands."""
@@ -138,7 +144,7 @@ class Memory:
         if last is not None and last.session_id:
             first = self.store.rows("SELECT min(time) FROM turns WHERE session_id = ?", last.session_id)
             began = datetime.fromisoformat(first[0][0])
-        session = session_of(last, began, time, self._session_gap_s)
+        session = session_of(last, began, time, self.store.origin, self.session_gap_s)
         if last is not None and last.session_id and session != last.session_id:
             derived.add_job(self.store, "summarise", "turn", last.id)
         return session

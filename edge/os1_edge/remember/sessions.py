@@ -29,7 +29,7 @@ _QUESTION = re.compile(r"\?\s*$")
 
 
 def session_of(
-    last: StoredTurn | None, first_time: datetime | None, time: datetime, gap_s: float = GAP_S
+    last: StoredTurn | None, first_time: datetime | None, time: datetime, origin: str, gap_s: float = GAP_S
 ) -> str:
     """The session id of a turn at ``time``.
 
@@ -37,6 +37,7 @@ def session_of(
         last: the newest turn there is.
         first_time: when the session of ``last`` began.
         time: the new turn's.
+        origin: names the run: the same recording may be lived twice.
         gap_s: the longest silence within a session.
 
     Returns:
@@ -47,7 +48,7 @@ def session_of(
         lasted = seconds(time) - seconds(first_time)
         if 0 <= silence <= gap_s and lasted <= LONGEST_S:
             return last.session_id
-    return f"{time:%Y%m%dT%H%M%S}"
+    return f"{time:%Y%m%dT%H%M%S}-{origin[:6]}"
 
 
 def extract(turns: Sequence[StoredTurn]) -> str:
@@ -61,7 +62,7 @@ def extract(turns: Sequence[StoredTurn]) -> str:
         for i, turn in enumerate(turns)
         if turn.speaker == WEARER
         for sentence in re.findall(r"[^.!?]+[.!?]*", turn.heard)
-        if sentence.strip() and not _SMALL_TALK.fullmatch(sentence.strip())
+        if sentence.strip() and not small_talk(sentence)
     ]
     if not sentences:
         return ""
@@ -88,6 +89,11 @@ def extract(turns: Sequence[StoredTurn]) -> str:
             break
     said = " ".join(_ended(sentences[n][1]) for n in sorted(chosen))
     return f"The wearer said: {said}" if said else ""
+
+
+def small_talk(text: str) -> bool:
+    """Whether ``text`` is a greeting, thanks or the like and nothing else."""
+    return _SMALL_TALK.fullmatch(text.strip()) is not None
 
 
 def _ended(sentence: str) -> str:

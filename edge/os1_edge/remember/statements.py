@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from os1_edge.remember.facts import DIED, ENDED, FACTS, OTHERS
-from os1_edge.remember.grammar import WHEN, plural, third_person
+from os1_edge.remember.grammar import WHEN, plural, third_person, told_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _line(predicate: str) -> str:
 
 
 def _filled(text: str, found: re.Match[str]) -> str:
-    parts = {name: (value or "").strip() for name, value in found.groupdict().items()}
+    parts = {name: told_of((value or "").strip()) for name, value in found.groupdict().items()}
     x = parts.get("x", "")
     if x and "{x:-pl}" in text:
         return text.replace("{x:-pl}", plural(x))
@@ -158,7 +158,7 @@ def _filled(text: str, found: re.Match[str]) -> str:
 
 
 def _of_relative(text: str, found: re.Match[str]) -> str:
-    who, x = found["who"].lower(), found["x"].strip()
+    who, x = found["who"].lower(), told_of(found["x"].strip())
     name = found.groupdict().get("name")
     called = f" called {name}" if name else ""
     article = "an" if who[0] in "aeiou" else "a"

@@ -1,0 +1,250 @@
+"""The night shift: one chore at a time from the file's job list, when nobody needs the machine.
+
+Work lies in the ``jobs`` table until its result is kept, in the same transaction, so that it goes on after
+power loss where it was. A chore that a language model writes makes way the moment somebody speaks. One that
+fails, or takes the process with it, is tried ``ATTEMPTS`` times with the model, once by plain rules, and then
+given up: nothing can block what waits behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Literal, Protocol, TypeVar
+
+from os1_edge.remember import derived
+from os1_edge.remember.chores import CHORES, Answer, Busy, Chore, Draft, Embed, Writer, chore_of
+from os1_edge.remember.habits import end_stale_habits
+from os1_edge.remember.rows import Job
+from os1_edge.remember.sessions import GAP_S
+from os1_edge.remember.store import Store
+from os1_edge.remember.timeline import Timeline
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ATTEMPTS = 2
+"""Times that a model is asked for one piece of work; each asks the engine twice at most."""
+
+SWEEP_DAYS = 3
+"""Days looked back on for conversations that nobody summarised: a long weekend without power."""
+
+BACK_OFF_S = 0.5
+"""Wait after a chore had to make way though nobody spoke: the engine answers somebody else."""
+
+TIDY_S = 600.0
+"""How often to look for what ended by nothing more happening."""
+
+KINDS = tuple(dict.fromkeys(kind for kind, _ in CHORES))
+
+
+class Quiet:
+    """Whether nobody needs the machine now. Who hears speech clears it, and sets it when the turn is over."""
+
+    def __init__(self, quiet: bool = True) -> None:
+        self._quiet, self._busy = asyncio.Event(), asyncio.Event()
+        (self._quiet if quiet else self._busy).set()
+
+    def is_set(self) -> bool:
+        """Whether it is quiet."""
+        return self._quiet.is_set()
+
+    def set(self) -> None:
+        """Nobody needs the machine."""
+        self._busy.clear()
+        self._quiet.set()
+
+    def clear(self) -> None:
+        """Somebody does: what runs makes way."""
+        self._quiet.clear()
+        self._busy.set()
+
+    async def wait(self) -> None:
+        """Until it is quiet."""
+        await self._quiet.wait()
+
+    async def wait_busy(self) -> None:
+        """Until it is not."""
+        await self._busy.wait()
+
+
+class Desk(Protocol):
+    """What the shift needs of ``Memory``."""
+
+    store: Store
+    timeline: Timeline
+    session_gap_s: float
+    news: asyncio.Event
+    embed: Embed
+
+    async def run(self, work: Callable[..., T], *args: object) -> T:
+        """Does ``work`` in the memory's thread."""
+        ...
+
+
+class Consolidator:
+    """Makes memories of what happened: summaries, index keys, importance, profile, habits."""
+
+    def __init__(self, memory: Desk, writer: Writer | None = None) -> None:
+        """
+        Args:
+            memory: whose.
+            writer: the language jobs; ``None``: plain rules only.
+        """
+        self._memory = memory
+        self._writer = writer
+        self._last_kind = ""
+
+    async def run(self, quiet: Quiet, now: Callable[[], datetime]) -> None:
+        """Works whenever it is quiet, until cancelled; sleeps while there is nothing to do.
+
+        Args:
+            quiet: whether nobody needs the machine.
+            now: the wearer's local time.
+        """
+        while True:
+            await quiet.wait()
+            self._memory.news.clear()
+            await self._memory.run(self._tidy, now())
+            while (done := await self._one(quiet)) != "nothing waits":
+                if done == "later":
+                    await asyncio.sleep(BACK_OFF_S)
+                await quiet.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._memory.news.wait(), TIDY_S)
+
+    async def finish(self, now: datetime | None = None, quiet: Quiet | None = None) -> int:
+        """Does all that waits, and returns how many chores that were. Speech stops it early.
+
+        Args:
+            now: the wearer's local time; with it, what is over since long is closed first. ``None``: only
+                what waits already.
+            quiet: as for ``run``; ``None``: nobody will speak.
+        """
+        quiet = quiet or Quiet()
+        if now is not None:
+            await self._memory.run(self._tidy, now)
+        done = 0
+        while quiet.is_set() and (did := await self._one(quiet)) != "nothing waits":
+            if did == "later":
+                await asyncio.sleep(BACK_OFF_S)
+            done += did == "done"
+        return done
+
+    def _tidy(self, now: datetime) -> None:
+        """Ends what nothing more can belong to."""
+        store = self._memory.store
+        self._memory.timeline.close_stale(now)
+        for (last,) in unsummarised(store, now, self._memory.session_gap_s):
+            derived.add_job(store, "summarise", "turn", last)
+        end_stale_habits(store, now)
+
+    async def _one(self, quiet: Quiet) -> Literal["done", "later", "failed", "nothing waits"]:
+        """Does the next chore, one and no more."""
+        run = self._memory.run
+        job = await run(self._next)
+        if job is None:
+            return "nothing waits"
+        writer = self._writer if job.attempts < ATTEMPTS else None
+        try:
+            await self._do(job, writer, quiet)
+        except Busy:
+            await run(_put_back, self._memory.store, job)
+            return "later"
+        except Exception as e:
+            # Only the error's type: its message may hold what was said.
+            log.warning("memory work %s failed: %s", job.kind, type(e).__name__)
+            await run(_failed, self._memory.store, job, writer is None)
+            return "failed"
+        return "done"
+
+    def _next(self) -> Job | None:
+        """Like after like: a model that has read a prompt's examples need not read them again."""
+        store = self._memory.store
+        alike = derived.next_job(store, (self._last_kind,)) if self._last_kind else None
+        job = alike or derived.next_job(store, KINDS)
+        self._last_kind = job.kind if job is not None else ""
+        return job
+
+    async def _do(self, job: Job, writer: Writer | None, quiet: Quiet) -> None:
+        run, store = self._memory.run, self._memory.store
+        chore = chore_of(job)
+        draft = await run(chore.read, store, job.target_id) if chore is not None else None
+        if chore is None or draft is None:
+            await run(derived.job_done, store, job.id)
+            return
+        answer: Answer = None
+        if writer is not None and chore.write is not None:
+            await run(_begin, store, job)
+            answer = await _while_quiet(chore.write(writer, draft), quiet)
+        if not await run(self._keep, job, chore, draft, answer):
+            raise Busy
+
+    def _keep(self, job: Job, chore: Chore, draft: Draft, answer: Answer) -> bool:
+        """Keeps the result with the end of the job; ``False`` when the material is not what it was."""
+        store = self._memory.store
+        with store.transaction():
+            if chore.read(store, job.target_id) != draft:
+                return False
+            chore.keep(store, self._memory.embed, draft, answer)
+            derived.job_done(store, job.id)
+        return True
+
+
+def unsummarised(store: Store, now: datetime, gap_s: float = GAP_S) -> list[tuple[int]]:
+    """The last turns of conversations of the last days that are over and have no summary of all their turns,
+    nor work waiting for one."""
+    return [
+        (int(row[0]),)
+        for row in store.rows(
+            "SELECT max(t.id) FROM turns t LEFT JOIN summaries s ON s.session_id = t.session_id "
+            "WHERE t.time >= ? AND t.session_id <> '' AND t.superseded_by IS NULL GROUP BY t.session_id "
+            "HAVING max(t.time) < ? AND s.id IS NULL",
+            (now - timedelta(days=SWEEP_DAYS)).isoformat(),
+            (now - timedelta(seconds=gap_s)).isoformat(),
+        )
+    ]
+
+
+async def _while_quiet(writing: Awaitable[T], quiet: Quiet) -> T:
+    """What ``writing`` gives; when somebody speaks first, it is cancelled.
+
+    Raises:
+        Busy: somebody spoke.
+    """
+    task = asyncio.ensure_future(writing)
+    spoken = asyncio.ensure_future(quiet.wait_busy())
+    try:
+        await asyncio.wait({task, spoken}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise Busy
+    finally:
+        for left in (task, spoken):
+            left.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await left
+
+
+def _begin(store: Store, job: Job) -> None:
+    """Counts the attempt before it is made: it may take the process with it."""
+    with store.transaction() as db:
+        db.execute("UPDATE jobs SET attempts = attempts + 1 WHERE id = ?", (job.id,))
+
+
+def _put_back(store: Store, job: Job) -> None:
+    with store.transaction() as db:
+        db.execute("UPDATE jobs SET attempts = ? WHERE id = ?", (job.attempts, job.id))
+
+
+def _failed(store: Store, job: Job, by_rule: bool) -> None:
+    """The attempt counts; when not even the rules can do it, it is given up."""
+    with store.transaction() as db:
+        db.execute(
+            "UPDATE jobs SET attempts = ?, state = ? WHERE id = ?",
+            (job.attempts + 1, "failed" if by_rule else "waiting", job.id),
+        )
