@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -9,11 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from os1_edge.events import CHUNK, RATE, AudioFrame, SpeechStarted, TurnEnded
+from os1_edge.events import (
+    CHUNK,
+    RATE,
+    AudioFrame,
+    SpeechPaused,
+    SpeechResumed,
+    SpeechStarted,
+    TurnEnded,
+)
 from os1_edge.framing import frames
 from os1_edge.hear.asr import clean, encoder_positions
 from os1_edge.hear.files import SpanRules, spans, speech_spans, transcript
-from os1_edge.hear.turn import TurnDetector, TurnRules
+from os1_edge.hear.pauses import REACH_S, USUAL_S, Pauses, silence_bound
+from os1_edge.hear.turn import TurnDetector, TurnEvent, TurnRules
 
 MS = RATE // 1000
 CHUNK_MS = 32
@@ -23,10 +34,12 @@ class Timeline:
     """Feeds pieces of (milliseconds, probability); every sample's value is its own index, so a turn's audio
     says where it was cut."""
 
-    def __init__(self, rules: TurnRules | None = None) -> None:
-        self.detector = TurnDetector(rules or TurnRules())
+    def __init__(self, rules: TurnRules | None = None, pauses: Pauses | None = None) -> None:
+        self.detector = TurnDetector(rules or TurnRules(), pauses)
         self.at = 0
-        self.events: list[SpeechStarted | TurnEnded] = []
+        self.events: list[TurnEvent] = []
+        self.verdict: float | None = None
+        """Given on every pause, as soon as it is told."""
 
     def hear(self, ms: float, probability: float) -> Timeline:
         for _ in range(round(ms / CHUNK_MS)):
@@ -34,6 +47,17 @@ class Timeline:
             self.at += CHUNK
             if (event := self.detector.step(frame, probability)) is not None:
                 self.events.append(event)
+            if isinstance(event, SpeechPaused) and self.verdict is not None:
+                self.detector.judge(event.turn_id, event.revision, self.verdict)
+        return self
+
+    def judged(self, verdict: float | None) -> Timeline:
+        self.verdict = verdict
+        return self
+
+    def lose(self, ms: float) -> Timeline:
+        """Frames that never come."""
+        self.at += round(ms / CHUNK_MS) * CHUNK
         return self
 
     def stop(self) -> Timeline:
@@ -44,6 +68,10 @@ class Timeline:
     @property
     def turns(self) -> list[TurnEnded]:
         return [e for e in self.events if isinstance(e, TurnEnded)]
+
+    @property
+    def told_pauses(self) -> list[SpeechPaused]:
+        return [e for e in self.events if isinstance(e, SpeechPaused)]
 
     @property
     def names(self) -> list[str]:
@@ -101,7 +129,7 @@ def test_a_pause_inside_a_sentence_keeps_one_turn(pause_ms: int, turns: int) -> 
 
 def test_a_hesitating_voice_goes_on_below_the_threshold_to_start() -> None:
     line = Timeline().hear(320, 0.9).hear(2016, 0.4).hear(320, 0.9).hear(992, 0.01)
-    assert line.names == ["SpeechStarted", "TurnEnded"]
+    assert line.names == ["SpeechStarted", "SpeechPaused", "TurnEnded"]
 
 
 def test_silence_before_any_speech_never_ends_anything() -> None:
@@ -165,20 +193,269 @@ def test_an_hour_of_it_needs_no_more_memory_than_a_minute(probability: float) ->
     assert most <= 30 * RATE // CHUNK + 30
 
 
-@given(st.lists(st.tuples(st.integers(1, 60), st.sampled_from([0.0, 0.2, 0.4, 0.6, 1.0])), max_size=40))
-def test_whatever_is_heard_turns_are_in_order_and_whole(pieces: list[tuple[int, float]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 60),
+            st.sampled_from([0.0, 0.2, 0.4, 0.6, 1.0]),
+            st.sampled_from([None, 0.0, 0.9, 0.99]),
+            st.sampled_from([0, 0, 0, 96, 992]),
+        ),
+        max_size=40,
+    )
+)
+def test_whatever_is_heard_turns_are_in_order_and_whole(
+    pieces: list[tuple[int, float, float | None, int]],
+) -> None:
     line = Timeline()
-    for chunks, probability in pieces:
-        line.hear(chunks * CHUNK_MS, probability)
+    for chunks, probability, verdict, lost in pieces:
+        line.judged(verdict).lose(lost).hear(chunks * CHUNK_MS, probability)
     line.stop()
-    assert line.names == ["SpeechStarted", "TurnEnded"] * len(line.turns)
+    kinds = {SpeechStarted: "<", SpeechPaused: "p", SpeechResumed: "r", TurnEnded: ">"}
+    assert re.fullmatch(r"(<(pr)*p?>)*", "".join(kinds[type(e)] for e in line.events))
     for turn in line.turns:
         assert 0 <= turn.audio_start <= turn.start < turn.end <= turn.decided <= line.at
         assert turn.audio_start + len(turn.audio) >= turn.end
         assert turn.end - turn.start >= 3 * CHUNK
+        mine = [e for e in line.events if getattr(e, "turn_id", "") == turn.turn_id]
+        revisions = [e.revision for e in mine if isinstance(e, SpeechResumed)]
+        assert revisions == list(range(1, len(revisions) + 1))
+        assert turn.revision == len(revisions)
+        for paused in (e for e in mine if isinstance(e, SpeechPaused) and e.revision == turn.revision):
+            assert (paused.audio_start, paused.start, paused.end) == (turn.audio_start, turn.start, turn.end)
+            same = paused.end - paused.audio_start
+            assert np.array_equal(paused.audio[:same], turn.audio[:same])
     for before, after in pairwise(line.turns):
         assert before.end <= after.audio_start
-        assert before.decided <= after.start
+        assert before.decided <= after.start + 3 * CHUNK
+    assert REACH_S[0] <= line.detector.pauses.reach_s <= REACH_S[1]
+
+
+# The pause, and what is made of it.
+
+
+def test_a_short_pause_is_told_at_once_so_that_work_can_start() -> None:
+    line = Timeline().hear(320, 0.01).hear(992, 0.9).hear(992, 0.01)
+    (paused,), (turn,) = line.told_pauses, line.turns
+    assert line.names == ["SpeechStarted", "SpeechPaused", "TurnEnded"]
+    assert (paused.turn_id, paused.revision) == (turn.turn_id, turn.revision)
+    assert paused.decided - paused.end == 160 * MS
+    assert np.array_equal(paused.audio, turn.audio[: len(paused.audio)])
+    assert paused.audio[-1] == paused.decided - 1
+
+
+def test_speaking_on_makes_the_work_void_and_keeps_the_turn() -> None:
+    line = Timeline().hear(992, 0.9).hear(320, 0.01).hear(640, 0.9).hear(992, 0.01)
+    assert line.names == ["SpeechStarted", "SpeechPaused", "SpeechResumed", "SpeechPaused", "TurnEnded"]
+    assert [e.revision for e in line.events[1:]] == [0, 1, 1, 1]
+    assert line.events[2].at == (992 + 320) * MS
+    assert line.turns[0].audio_start == 0
+    assert len(line.turns[0].audio) >= (992 + 320 + 640) * MS
+
+
+def test_a_soft_noise_in_a_pause_is_not_speaking_on() -> None:
+    line = Timeline().hear(992, 0.9).hear(256, 0.01).hear(32, 0.45).hear(992, 0.01)
+    assert line.names == ["SpeechStarted", "SpeechPaused", "TurnEnded"]
+    assert line.turns[0].end == 992 * MS
+
+
+def test_a_soft_word_after_a_pause_is_speaking_on() -> None:
+    line = Timeline().hear(992, 0.9).hear(256, 0.01).hear(64, 0.45).hear(992, 0.01)
+    assert "SpeechResumed" in line.names
+    assert line.turns[0].end == (992 + 256 + 64) * MS
+
+
+def waited(verdict: float | None, pauses: Pauses | None = None) -> tuple[float, str]:
+    """Seconds of silence to the end of a turn, and the reason told."""
+    line = Timeline(pauses=pauses).judged(verdict).hear(1600, 0.9).hear(4000, 0.01)
+    (turn,) = line.turns
+    return (turn.decided - turn.end) / RATE, turn.reason
+
+
+def test_a_finished_question_waits_least_and_an_unfinished_one_most() -> None:
+    finished, likely, none, unfinished = (waited(p)[0] for p in (0.99, 0.9, None, 0.02))
+    assert finished < likely < none < unfinished
+    assert finished <= 0.4
+    assert none == pytest.approx(0.5, abs=0.033)
+    assert 1 <= unfinished <= 1.3
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason"),
+    [(0.99, "finished (0.99)"), (0.85, "likely finished"), (0.1, "not finished (0.10)")],
+)
+def test_why_a_turn_ended_is_told(verdict: float, reason: str) -> None:
+    assert reason in waited(verdict)[1]
+    assert "of silence" in waited(None)[1]
+
+
+def test_a_verdict_that_comes_late_ends_the_turn_at_once() -> None:
+    line = Timeline().hear(992, 0.9).hear(448, 0.01)
+    line.detector.judge("t0001", 0, 0.99)
+    assert line.turns == []
+    (turn,) = line.hear(32, 0.01).turns
+    assert turn.decided - turn.end == 480 * MS
+
+
+@pytest.mark.parametrize(("turn_id", "revision"), [("t0002", 0), ("t0001", 1), ("t0000", 0)])
+def test_a_verdict_on_another_turn_or_revision_changes_nothing(turn_id: str, revision: int) -> None:
+    line = Timeline().hear(992, 0.9).hear(192, 0.01)
+    line.detector.judge(turn_id, revision, 0.0)
+    (turn,) = line.hear(992, 0.01).turns
+    assert turn.decided - turn.end == 512 * MS
+
+
+def test_a_verdict_on_what_was_said_before_speaking_on_changes_nothing() -> None:
+    line = Timeline().hear(992, 0.9).hear(192, 0.01).hear(320, 0.9)
+    line.detector.judge("t0001", 0, 0.99)
+    line.hear(192, 0.01)
+    line.detector.judge("t0001", 0, 0.99)
+    (turn,) = line.hear(992, 0.01).turns
+    assert turn.decided - turn.end == 512 * MS
+
+
+@pytest.mark.parametrize("p", [float("nan"), -0.1, 1.5, float("inf")])
+def test_a_verdict_that_is_no_probability_changes_nothing(p: float) -> None:
+    assert waited(p) == waited(None)
+
+
+def test_the_verdict_on_one_pause_does_not_count_for_the_next() -> None:
+    line = Timeline().judged(0.0).hear(992, 0.9).hear(320, 0.01).judged(None).hear(320, 0.9).hear(2016, 0.01)
+    (turn,) = line.turns
+    assert turn.decided - turn.end == 512 * MS
+
+
+# What is learned of the wearer.
+
+
+def test_a_wearer_who_pauses_long_is_waited_for_longer_each_time() -> None:
+    pauses = Pauses()
+    before = waited(0.9, pauses)[0]
+    line = Timeline(pauses=pauses).judged(0.0)
+    for _ in range(12):
+        line.hear(992, 0.9).hear(992, 0.01)
+    assert waited(0.9, pauses)[0] > before + 0.1
+    assert waited(0.99, pauses)[0] > waited(0.99)[0] + 0.05
+
+
+def test_a_wearer_who_hardly_pauses_is_answered_sooner() -> None:
+    pauses = Pauses()
+    line = Timeline(pauses=pauses).judged(0.0)
+    for _ in range(30):
+        line.hear(992, 0.9).hear(192, 0.01)
+    assert waited(0.99, pauses)[0] < waited(0.99)[0] - 0.05
+    assert waited(0.02, pauses)[0] < waited(0.02)[0] - 0.2
+
+
+def test_a_wearer_who_was_cut_off_is_given_more_time() -> None:
+    """The pause was longer than the bound, so no pause inside a turn shows it."""
+    line = Timeline().judged(0.99)
+    for _ in range(6):
+        line.hear(992, 0.9).hear(800, 0.01)
+    assert len(line.turns) >= 5
+    assert line.detector.pauses.reach_s > USUAL_S * 1.1
+    later = Timeline().judged(0.99)
+    for _ in range(6):
+        later.hear(992, 0.9).hear(3008, 0.01)
+    assert later.detector.pauses.reach_s == USUAL_S, "a new turn after a while is no regret"
+
+
+def test_a_new_turn_after_the_longest_or_after_the_microphone_stopped_teaches_nothing() -> None:
+    line = Timeline().hear(70_016, 0.9).stop().hear(320, 0.0).hear(320, 0.9).stop().hear(320, 0.9).stop()
+    assert len(line.turns) >= 4
+    assert line.detector.pauses.reach_s == USUAL_S
+
+
+@given(st.floats(0, 1), st.floats(0, 10))
+def test_no_verdict_cuts_at_once_or_waits_for_ever(p: float, reach_s: float) -> None:
+    assert 0.2 * RATE <= silence_bound(p, reach_s).samples <= 2 * RATE
+    assert silence_bound(p, reach_s).samples <= silence_bound(p, reach_s + 0.1).samples
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_surer_is_never_slower(p: float, q: float) -> None:
+    low, high = sorted((p, q))
+    for reach_s in (0.3, 0.6, 1.2):
+        assert silence_bound(high, reach_s).samples <= silence_bound(low, reach_s).samples
+
+
+def test_half_the_pauses_long_and_half_short_are_mostly_covered() -> None:
+    pauses = Pauses()
+    rng = np.random.default_rng(2)
+    for s in rng.uniform(0.2, 1.0, 2000):
+        pauses.learn(round(s * RATE))
+    assert pauses.reach_s == pytest.approx(0.2 + 0.8 * 0.8, abs=0.1)
+
+
+@given(st.lists(st.integers(0, 100 * RATE), max_size=300))
+def test_what_was_learned_is_the_same_after_a_restart(lengths: list[int]) -> None:
+    pauses = Pauses()
+    for samples in lengths:
+        pauses.learn(samples)
+    again = Pauses.from_dict(json.loads(json.dumps(pauses.to_dict())))
+    assert again.reach_s == pytest.approx(pauses.reach_s, abs=1e-4)
+    assert again.to_dict() == pauses.to_dict()
+    assert REACH_S[0] <= again.reach_s <= REACH_S[1]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [{}, {"reach_s": "x", "seen": 1}, {"reach_s": float("nan"), "seen": 2}, {"reach_s": 0.9}, {"seen": None}],
+)
+def test_what_was_kept_but_cannot_be_read_is_learned_anew(kept: dict[str, object]) -> None:
+    assert Pauses.from_dict(kept).to_dict() == Pauses().to_dict()
+
+
+def test_kept_numbers_out_of_range_come_back_into_it() -> None:
+    assert Pauses.from_dict({"reach_s": 99.0, "seen": 10**9}).reach_s == REACH_S[1]
+    assert Pauses.from_dict({"reach_s": -1, "seen": -5}).reach_s == REACH_S[0]
+
+
+# Frames that do not come.
+
+
+def test_frames_that_stop_mid_speech_and_come_back_are_two_turns() -> None:
+    line = Timeline().hear(992, 0.9).stop().lose(30_016).hear(992, 0.9).hear(992, 0.01)
+    first, second = line.turns
+    assert first.reason == "the microphone stopped"
+    assert second.start == (992 + 30_016) * MS
+    assert second.audio_start == second.start, "what lay before the break does not adjoin it"
+
+
+def test_a_hole_in_a_turn_is_silence_and_times_stay_true() -> None:
+    line = Timeline().hear(992, 0.9).lose(96).hear(992, 0.9).hear(992, 0.01)
+    (turn,) = line.turns
+    heard = turn.audio[turn.audio > 0]
+    assert heard[-1] - turn.audio_start == np.flatnonzero(turn.audio)[-1]
+    assert turn.end == (992 + 96 + 992) * MS
+
+
+def test_a_long_hole_ends_the_turn_where_the_sound_ended() -> None:
+    line = Timeline().hear(992, 0.9).lose(5024).hear(992, 0.9).hear(992, 0.01)
+    first, second = line.turns
+    assert first.end == 992 * MS
+    assert "missing" in first.reason
+    assert second.audio_start >= (992 + 5024) * MS
+    assert line.names[:3] == ["SpeechStarted", "TurnEnded", "SpeechStarted"]
+
+
+def test_a_stream_that_starts_again_from_nought_is_heard() -> None:
+    line = Timeline().hear(992, 0.9)
+    line.at = 0
+    line.hear(64, 0.0).hear(992, 0.9).hear(992, 0.01)
+    assert [t.start for t in line.turns] == [0, 64 * MS]
+
+
+def test_a_break_in_the_quiet_does_not_join_two_clicks() -> None:
+    assert Timeline().hear(64, 0.9).lose(9984).hear(64, 0.9).hear(992, 0.0).events == []
+
+
+def test_turn_ids_can_be_made_unique_across_runs() -> None:
+    names = iter(["monday-1", "monday-2"])
+    detector = TurnDetector(ids=lambda: next(names))
+    for i in range(100):
+        detector.step(AudioFrame(i * CHUNK, np.zeros(CHUNK, np.float32)), 0.9 if i % 50 < 10 else 0.0)
+    assert list(names) == []
 
 
 @given(st.lists(st.integers(0, 3000), max_size=12))
