@@ -244,6 +244,20 @@ def test_a_short_pause_is_told_at_once_so_that_work_can_start() -> None:
     assert paused.audio[-1] == paused.decided - 1
 
 
+def test_a_turn_can_be_looked_at_while_it_grows() -> None:
+    line = Timeline()
+    assert line.detector.length == 0
+    with pytest.raises(RuntimeError, match="no turn is open"):
+        line.detector.so_far()
+    line.hear(320, 0.01).hear(640, 0.9)
+    so_far = line.detector.so_far()
+    assert line.detector.length == len(so_far.audio) == so_far.decided - so_far.audio_start
+    assert (so_far.end, so_far.decided) == (960 * MS, 960 * MS)
+    line.hear(992, 0.01)
+    assert line.detector.length == 0
+    assert line.names == ["SpeechStarted", "SpeechPaused", "TurnEnded"]
+
+
 def test_speaking_on_makes_the_work_void_and_keeps_the_turn() -> None:
     line = Timeline().hear(992, 0.9).hear(320, 0.01).hear(640, 0.9).hear(992, 0.01)
     assert line.names == ["SpeechStarted", "SpeechPaused", "SpeechResumed", "SpeechPaused", "TurnEnded"]
@@ -282,7 +296,7 @@ def test_a_finished_question_waits_least_and_an_unfinished_one_most() -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "reason"),
-    [(0.99, "finished (0.99)"), (0.85, "likely finished"), (0.1, "not finished (0.10)")],
+    [(0.99, ", finished (0.99)"), (0.85, "likely finished"), (0.1, "not finished (0.10)")],
 )
 def test_why_a_turn_ended_is_told(verdict: float, reason: str) -> None:
     assert reason in waited(verdict)[1]
@@ -379,12 +393,14 @@ def test_surer_is_never_slower(p: float, q: float) -> None:
         assert silence_bound(high, reach_s).samples <= silence_bound(low, reach_s).samples
 
 
-def test_half_the_pauses_long_and_half_short_are_mostly_covered() -> None:
+def test_most_pauses_of_whatever_length_are_covered() -> None:
     pauses = Pauses()
     rng = np.random.default_rng(2)
+    reach_s = []
     for s in rng.uniform(0.2, 1.0, 2000):
         pauses.learn(round(s * RATE))
-    assert pauses.reach_s == pytest.approx(0.2 + 0.8 * 0.8, abs=0.1)
+        reach_s.append(pauses.reach_s)
+    assert np.mean(reach_s[200:]) == pytest.approx(0.2 + 0.8 * 0.8, abs=0.05)
 
 
 @given(st.lists(st.integers(0, 100 * RATE), max_size=300))

@@ -117,6 +117,25 @@ class TurnDetector:
         """Whether a turn is open."""
         return self._start is not None
 
+    @property
+    def length(self) -> int:
+        """Samples of the open turn so far, pre-roll and pauses with it; 0 when nobody speaks."""
+        if not self._frames:
+            return 0
+        last = self._frames[-1]
+        return last.start + len(last.samples) - self._frames[0].start
+
+    def so_far(self) -> SpeechPaused:
+        """The open turn as it would be told if it paused now, for partial transcripts; changes nothing.
+
+        Raises:
+            RuntimeError: no turn is open.
+        """
+        if self._start is None:
+            raise RuntimeError("no turn is open; ask `speaking` first")
+        last = self._frames[-1]
+        return self._told(last.start + len(last.samples))
+
     def step(self, frame: AudioFrame, probability: float) -> TurnEvent | None:
         """Takes the next frame; returns what it decided."""
         lost = frame.start - (frame.start if self._next is None else self._next)
@@ -197,8 +216,11 @@ class TurnDetector:
         return SpeechResumed(self._turn_id, self._revision, at)
 
     def _pause(self, decided: int) -> SpeechPaused:
-        assert self._start is not None
         self._paused = True
+        return self._told(decided)
+
+    def _told(self, decided: int) -> SpeechPaused:
+        assert self._start is not None
         audio_start, audio = self._cut(self._start - self.rules.pre_roll, decided)
         return SpeechPaused(
             turn_id=self._turn_id,
