@@ -8,6 +8,7 @@ from pathlib import Path
 import os1_models
 from os1_edge.config import Config, model_names
 from os1_edge.hear.asr import Whisper
+from os1_edge.hear.endpoint import SmartTurn
 from os1_edge.hear.vad import SileroVad
 from os1_edge.offload.local import LocalLlama
 from os1_edge.remember.embed import Embedder
@@ -26,6 +27,7 @@ class Faculties:
     """Everything that has weights or a file behind it."""
 
     vad: SileroVad
+    end_of_turn: SmartTurn | None
     asr: Whisper
     eyes: SceneDescriber
     memory: Memory
@@ -54,6 +56,7 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
     )
     return Faculties(
         vad=SileroVad(paths["silero-vad"]),
+        end_of_turn=SmartTurn(paths["smart-turn-v3.2"]),
         asr=Whisper(paths[config.hear.asr_model], config.hear.language, config.hear.threads),
         eyes=SceneDescriber(detector),
         memory=Memory(

@@ -21,8 +21,8 @@ from os1_edge import clock
 from os1_edge.app import Os1, TurnTrace
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
-from os1_edge.device.speaker import ReplaySpeaker
-from os1_edge.events import RATE, AudioFrame, Image, Samples, SceneFrame
+from os1_edge.device.speaker import ReplaySink
+from os1_edge.events import RATE, AudioFrame, Image, PartialTranscript, Samples, SceneFrame
 from os1_edge.framing import frames
 from os1_edge.offload.engine import Message
 from os1_edge.remember.memory import Memory
@@ -52,11 +52,23 @@ class Recogniser:
     lines: list[str]
     broken_at: frozenset[int] = frozenset()
 
-    def text(self, audio: Samples) -> str:
+    def text(self, audio: Samples, cancelled: Callable[[], bool] | None = None) -> str:
         number = round((float(np.abs(audio).max()) - 0.5) * 100)
         if number in self.broken_at:
             raise RuntimeError("the recogniser broke")
         return self.lines[number]
+
+
+@dataclass
+class EndOfTurn:
+    """Says of the n-th pause that is asked about how likely it ends the turn."""
+
+    verdicts: list[float]
+    asked: int = 0
+
+    def complete(self, audio: Samples) -> float:
+        self.asked += 1
+        return self.verdicts[min(self.asked, len(self.verdicts)) - 1]
 
 
 @dataclass
@@ -95,6 +107,11 @@ class Engine:
     name: str = "fake"
     prompts: list[list[Message]] = field(default_factory=list)
 
+    primed: list[list[Message]] = field(default_factory=list)
+
+    async def prime(self, messages: Sequence[Message]) -> None:
+        self.primed.append(list(messages))
+
     async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[str, None]:
         self.prompts.append(list(messages))
         answer = self.reply(messages[-1].text)
@@ -129,6 +146,7 @@ class Fakes:
     """What ``Faculties`` is, without weights."""
 
     vad: Any
+    end_of_turn: Any
     asr: Any
     eyes: Any
     memory: Memory
@@ -143,6 +161,7 @@ class Companion:
     folder: Path
     engine: Engine = field(default_factory=Engine)
     voice: Voice = field(default_factory=Voice)
+    end_of_turn: EndOfTurn | None = None
     wait_for_eyes: Callable[[int], None] = lambda _number: None
     deaf_to: frozenset[int] = frozenset()
     config: Config = field(default_factory=Config)
@@ -152,6 +171,7 @@ class Companion:
     _shown: list[tuple[float, str]] = field(default_factory=list)
 
     turns: list[TurnTrace] = field(default_factory=list)
+    partials: list[PartialTranscript] = field(default_factory=list)
     described: list[tuple[float, str]] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)
     """(heard, reply) in the memory at the end."""
@@ -178,6 +198,9 @@ class Companion:
 
     def frame_described(self, frame: SceneFrame, description: SceneDescription) -> None:
         self.described.append((frame.at_s, description.sentence))
+
+    def partly_heard(self, partial: PartialTranscript) -> None:
+        self.partials.append(partial)
 
     def turn_answered(self, trace: TurnTrace) -> None:
         self.turns.append(trace)
@@ -211,14 +234,15 @@ class Companion:
         ticking = Clock()
         fakes = Fakes(
             Ears(),
+            self.end_of_turn,
             Recogniser([text for _, _, text in self._said], self.deaf_to),
             Eyes([scene for _, scene in self._shown], self.wait_for_eyes),
             memory,
             self.engine,
             self.voice,
         )
-        speaker = ReplaySpeaker(ticking, self.folder / "replies")
-        os1 = Os1(self.config, fakes, ticking, Calendar(MONDAY), speaker, self)  # type: ignore[arg-type]
+        sink = ReplaySink(self.folder / "replies")
+        os1 = Os1(self.config, fakes, ticking, Calendar(MONDAY), sink, self)  # type: ignore[arg-type]
         ticking.restart()
         try:
             await os1.run(self._microphone(ticking), self._camera(ticking))

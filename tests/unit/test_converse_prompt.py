@@ -134,8 +134,8 @@ def test_any_words_can_be_asked_about(heard: str) -> None:
 def exchange(conversation: Conversation, number: int, system: Message) -> list[Message]:
     """One turn as the replier does it; returns the prompt that the engine got."""
     asked = f"Fact {number}\nThe wearer asks: {number}?"
-    prompt = conversation.messages(system, asked)
-    conversation.add(asked, f"{number}?", f"Answer {number}.")
+    prompt = conversation.messages(system, asked, NOON)
+    conversation.add(asked, f"{number}?", f"Answer {number}.", NOON)
     return prompt
 
 
@@ -162,10 +162,10 @@ def test_a_long_conversation_is_bounded_and_seldom_starts_anew() -> None:
         prompt = exchange(conversation, number, system)
         anew += prompt[: len(before)] != before
         before = prompt
-        kept.append(len(conversation.said()))
+        kept.append(len(conversation.said(NOON)))
     assert max(kept) == 6
     assert anew <= 60 / 3
-    assert conversation.said()[-1] == "59?"
+    assert conversation.said(NOON)[-1] == "59?"
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3])
@@ -173,17 +173,27 @@ def test_a_short_memory_for_the_conversation_is_kept_to(limit: int) -> None:
     conversation, system = Conversation(limit), system_message()
     for number in range(9):
         exchange(conversation, number, system)
-        assert len(conversation.said()) <= limit
+        assert len(conversation.said(NOON)) <= limit
 
 
 def test_after_a_long_pause_a_new_conversation_starts() -> None:
-    conversation, system = Conversation(6), system_message()
-    conversation.begin(NOON, 1200)
+    conversation, system = Conversation(6, gap_s=1200), system_message()
     exchange(conversation, 1, system)
-    conversation.begin(NOON + timedelta(seconds=1200), 1200)
-    assert conversation.said() == ["1?"]
-    conversation.begin(NOON + timedelta(seconds=2401), 1200)
-    assert conversation.said() == []
+    assert conversation.said(NOON + timedelta(seconds=1200)) == ["1?"]
+    late = NOON + timedelta(seconds=1201)
+    assert conversation.said(late) == []
+    assert conversation.messages(system, "Hello.", late) == [system, Message("user", "Hello.")]
+    conversation.add("Hello.", "Hello.", "Hello!", late)
+    assert conversation.said(late) == ["Hello."]
+
+
+def test_a_turn_that_is_only_looked_at_leaves_the_conversation_as_it_was() -> None:
+    conversation, system = Conversation(6, gap_s=1200), system_message()
+    exchange(conversation, 1, system)
+    before = conversation.messages(system, "a", NOON)
+    conversation.messages(system, "b", NOON + timedelta(days=1))
+    conversation.said(NOON + timedelta(days=1))
+    assert conversation.messages(system, "a", NOON) == before
 
 
 def test_nothing_leaves_the_device_without_a_server() -> None:

@@ -184,10 +184,11 @@ def test_every_second_from_speech_to_speech_has_a_name() -> None:
         "first_clause_s": 0.4,
         "first_audio_s": 0.1,
     }
-    trace = turn(1, 2, "Hello.", spoke_at_s=2.6 + sum(spent.values()), **spent)
-    latency = reported([], [trace]).turns[0].latency.model_dump()
+    spoke = {"spoke_at_s": 2.2 + sum(spent.values()), "paused_at": round(2.2 * RATE), "final_text_s": 0.1}
+    latency = reported([], [turn(1, 2, "Hello.", **spoke, **spent)]).turns[0].latency.model_dump()
+    assert (latency.pop("endpoint_s"), latency.pop("final_text_s")) == (pytest.approx(0.6), 0.1)
     assert latency.pop("voice_to_voice_s") == pytest.approx(sum(latency.values()))
-    assert latency["first_clause_s"] == 0.4
+    assert (latency["pause_s"], latency["first_clause_s"]) == (pytest.approx(0.2), 0.4)
 
 
 def test_percentiles_are_interpolated() -> None:

@@ -44,7 +44,7 @@ HOSTILE = [
 
 
 def latency(n: int, realtime: bool = True) -> dict[str, float]:
-    known = {"endpoint_s": 0.42 + n % 3 * 0.11, "asr_s": 0.21 + n % 4 * 0.05, "recall_s": 0.006 + n * 0.001}
+    known = {"pause_s": 0.42 + n % 3 * 0.11, "asr_s": 0.21 + n % 4 * 0.05, "recall_s": 0.006 + n * 0.001}
     known |= {"first_token_s": 0.31 + n % 5 * 0.12, "first_clause_s": 0.14 + n % 3 * 0.06}
     known |= {"first_audio_s": 0.09 + n % 2 * 0.03}
     return known | ({"voice_to_voice_s": sum(known.values()) + 0.05 * (n % 3)} if realtime else {})

@@ -95,33 +95,36 @@ def _when(hit: Hit, now: datetime) -> str:
 @dataclass(slots=True)
 class Conversation:
     """The running exchange. Bounded: when it is full, its older half is dropped at once, because each
-    dropping makes the model read the rest again."""
+    dropping makes the model read the rest again. Only ``add`` changes it: a turn that is worked on ahead of
+    its end, and then withdrawn, leaves no trace."""
 
     limit: int
+    gap_s: float = 1200.0
+    """Idle time after which a turn opens a new conversation."""
     _exchanges: list[tuple[str, str, str]] = field(default_factory=list)
     _last: datetime | None = None
 
-    def messages(self, system: Message, asked: str) -> list[Message]:
-        """The whole prompt for ``asked``."""
+    def messages(self, system: Message, asked: str, time: datetime) -> list[Message]:
+        """The whole prompt for ``asked`` at ``time``."""
         out = [system]
-        for message, _, reply in self._exchanges:
+        for message, _, reply in self._going_on(time):
             out += [Message("user", message), Message("assistant", reply)]
         return [*out, Message("user", asked)]
 
-    def said(self) -> Sequence[str]:
-        """What the wearer said in the exchanges that the prompt holds."""
-        return [heard for _, heard, _ in self._exchanges]
+    def said(self, time: datetime) -> Sequence[str]:
+        """What the wearer said in the exchanges that the prompt at ``time`` holds."""
+        return [heard for _, heard, _ in self._going_on(time)]
 
-    def begin(self, time: datetime, gap_s: float) -> None:
-        """A turn begins at ``time``; after ``gap_s`` of idle time it opens a new conversation."""
-        if self._last is not None and (time - self._last).total_seconds() > gap_s:
-            self._exchanges.clear()
+    def add(self, message: str, heard: str, reply: str, time: datetime) -> None:
+        """The exchange as it was sent, and as much of the reply as was heard."""
+        self._exchanges = self._going_on(time)
         self._last = time
-
-    def add(self, message: str, heard: str, reply: str) -> None:
-        """The exchange as it was sent and spoken."""
         if self.limit == 0:
             return
         if len(self._exchanges) >= self.limit:
             del self._exchanges[: (self.limit + 1) // 2]
         self._exchanges.append((message, heard, reply))
+
+    def _going_on(self, time: datetime) -> list[tuple[str, str, str]]:
+        idle = self._last is not None and (time - self._last).total_seconds() > self.gap_s
+        return [] if idle else self._exchanges

@@ -13,12 +13,16 @@ from os1_edge.offload.engine import LanguageEngine, Message
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import Hit
 
+CUT = "\u2014"
+"""Ends a reply in the conversation that the wearer did not let finish."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A turn's prompt and what it rests on."""
 
     heard: str
+    time: datetime
     plan: Plan
     prompt: list[Message]
     hits: tuple[Hit, ...]
@@ -31,23 +35,26 @@ class Replier:
         self._settings = config.converse
         self._engine = engine
         self._memory = memory
-        self._conversation = Conversation(config.converse.history)
+        self._conversation = Conversation(config.converse.history, config.converse.session_gap_s)
 
     async def warm(self) -> None:
         """Has the engine read the prompt's beginning ahead of the first turn."""
-        prompt = [system_message(), Message("user", "Hello.")]
-        async for _ in self._engine.stream(prompt, 1):
-            pass
+        await self._engine.prime([system_message(), Message("user", "Hello.")])
 
     async def prepare(self, heard: str, time: datetime, scene: str) -> Asked:
-        """Recalls for ``heard`` and writes the prompt."""
-        self._conversation.begin(time, self._settings.session_gap_s)
-        hits = tuple(await self._memory.recall(heard, time, self._conversation.said()))
+        """Recalls for ``heard`` and writes the prompt. Changes nothing: the turn may never be answered."""
+        hits = tuple(await self._memory.recall(heard, time, self._conversation.said(time)))
         health: tuple[str, ...] = ()
         if concerns_food(heard):
             health = tuple(e.text for e in await self._memory.profile() if e.kind == "health")
         planned = plan(heard, Notes(time, scene, hits, health))
-        return Asked(heard, planned, self._conversation.messages(system_message(), planned.message), hits)
+        prompt = self._conversation.messages(system_message(), planned.message, time)
+        return Asked(heard, time, planned, prompt, hits)
+
+    async def prime(self, asked: Asked) -> None:
+        """Has the engine read ahead for a turn whose end is still to come."""
+        if asked.plan.fixed is None:
+            await self._engine.prime(asked.prompt)
 
     def stream(self, asked: Asked) -> AsyncGenerator[str, None]:
         """The reply's text as it is written.
@@ -57,6 +64,7 @@ class Replier:
         """
         return self._engine.stream(asked.prompt, self._settings.max_tokens)
 
-    def keep(self, asked: Asked, spoken: str) -> None:
-        """What was really spoken belongs to the conversation."""
-        self._conversation.add(asked.plan.message, asked.heard, spoken)
+    def keep(self, asked: Asked, heard: str, *, whole: bool) -> None:
+        """What the wearer really heard of the reply belongs to the conversation, and nothing else of it."""
+        reply = heard if whole else f"{heard} {CUT}".lstrip()
+        self._conversation.add(asked.plan.message, asked.heard, reply, asked.time)

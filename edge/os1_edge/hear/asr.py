@@ -109,6 +109,6 @@ class Whisper:
         cleaned = (Segment(s.t0 / 100, min(s.t1 / 100, seconds), clean(s.text)) for s in found)
         return [s for s in cleaned if s.text]
 
-    def text(self, audio: Samples) -> str:
+    def text(self, audio: Samples, cancelled: Any = None) -> str:
         """The words in ``audio``; empty when there are none."""
         return " ".join(s.text for s in self.segments(audio))

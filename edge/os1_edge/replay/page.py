@@ -32,9 +32,11 @@ from os1_edge.replay.measure import percentile, words
 from os1_edge.replay.report import Latency, Report, Turn
 
 STAGES = (
-    "endpoint", "asr", "recall", "first token", "first clause", "first audio", "other", "voice to voice",
+    "pause", "asr", "recall", "first token", "first clause", "first audio", "other", "voice to voice",
 )  # fmt: skip
 """Parts of the latency of a turn and its whole, as the page names and orders them."""
+WAITS = ("endpoint", "final text")
+"""Measured beside them, over the same time."""
 _THUMBNAIL = re.compile(r"data:image/(?:jpeg|png|webp);base64,[A-Za-z0-9+/]+={0,2}")
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CUT_S = 5.0  # the calendar is cut where it jumps this far; less is rounding of the written times
@@ -130,22 +132,23 @@ def scale_for(top: float) -> Scale:
 
 
 def stages(latency: Latency) -> dict[str, float]:
-    """Seconds per known entry of ``STAGES``, in that order.
-
-    ``other`` is what voice to voice holds beyond its stages; none where they overlap (recognition runs while
-    the end of the turn is awaited) and their sum passes it.
-    """
-    known = ((name, sane(getattr(latency, name.replace(" ", "_") + "_s", None))) for name in STAGES)
-    found = {name: value for name, value in known if value is not None and value >= 0}
+    """Seconds per known entry of ``STAGES``, in that order; ``other`` is what voice to voice holds beyond."""
+    found = _measured(latency, STAGES)
     total = found.pop("voice to voice", 0.0)
     rest = total - sum(found.values())
     found |= {"other": rest} if found and rest > 0 else {}
     return found | ({"voice to voice": total} if total else {})
 
 
+def _measured(latency: Latency, names: tuple[str, ...]) -> dict[str, float]:
+    known = ((n, sane(getattr(latency, n.replace(" ", "_") + "_s", None))) for n in names)
+    return {name: value for name, value in known if value is not None and value >= 0}
+
+
 def _per_stage(report: Report) -> dict[str, list[float]]:
-    found = [stages(t.latency) for t in report.turns]
-    return {name: [f[name] for f in found if name in f] for name in STAGES if any(name in f for f in found)}
+    found = [stages(t.latency) | _measured(t.latency, WAITS) for t in report.turns]
+    names = (*STAGES, *WAITS)
+    return {name: [f[name] for f in found if name in f] for name in names if any(name in f for f in found)}
 
 
 def _scale(report: Report) -> Scale:

@@ -12,7 +12,7 @@ from os1_edge import __version__
 from os1_edge.app import TurnTrace
 from os1_edge.device.replay import session_seconds
 from os1_edge.device.session import Session, Utterance
-from os1_edge.events import RATE, SceneFrame
+from os1_edge.events import RATE, PartialTranscript, SceneFrame
 from os1_edge.remember.memory import Memory
 from os1_edge.replay import measure, report
 from os1_edge.see.scene import SceneDescription
@@ -44,6 +44,9 @@ class Recorder:
                 thumbnail=_thumbnail(frame) if self._session.file.thumbnails else None,
             )
         )
+
+    def partly_heard(self, partial: PartialTranscript) -> None:
+        """See ``Observer``."""
 
     def _tell(self, line: str) -> None:
         with suppress(OSError):  # who listened is gone; the report is still to be written
@@ -103,6 +106,8 @@ class Recorder:
             route=trace.route,
             route_reason=trace.route_reason,
             failed=trace.failed,
+            took_up=trace.took_up or None,
+            interrupted=trace.interrupted or None,
             scene=trace.scene or None,
             recalled=[report.Recalled(kind=h.kind, text=h.text, score=h.score) for h in trace.hits],
             reply_file=f"replies/{trace.spoken_file}" if trace.spoken_file else None,
@@ -114,7 +119,9 @@ class Recorder:
     def _latency(self, trace: TurnTrace, speech_end_s: float) -> report.Latency:
         spoke_at = trace.spoke_at_s if self._realtime else None
         return report.Latency(
+            pause_s=_rounded(trace.paused_at / RATE - speech_end_s) if trace.paused_at is not None else None,
             endpoint_s=_rounded(trace.ended.decided / RATE - speech_end_s),
+            final_text_s=_rounded(trace.final_text_s),
             asr_s=_rounded(trace.asr_s),
             recall_s=_rounded(trace.recall_s),
             first_token_s=_rounded(trace.first_token_s),

@@ -45,9 +45,13 @@ class Recalled(_Part):
 class Latency(_Part):
     """Where the time of one turn went; seconds of wall time."""
 
+    pause_s: float | None = None
+    """Last speech sample -> work on the answer began, held back until the turn was over (session seconds)."""
     endpoint_s: float | None = None
     """Last speech sample -> the turn was held to be over (session seconds)."""
     asr_s: float | None = None
+    final_text_s: float | None = None
+    """The turn was held to be over -> its final text was there; 0 when it was there before."""
     recall_s: float | None = None
     first_token_s: float | None = None
     """Prompt handed to the language model -> its first token."""
@@ -79,6 +83,10 @@ class Turn(_Part):
     failed: str | None = None
     """Why the turn was not, or not wholly, answered; else absent. ``heard`` and ``reply`` hold what there
     was, and without a ``route_reason`` no route was chosen."""
+    took_up: str | None = None
+    """The turn before it, that was cut off too early: its words stand in ``heard``."""
+    interrupted: bool | None = None
+    """The wearer spoke before the reply was over; ``reply`` holds the words that were heard."""
     scene: str | None = None
     recalled: list[Recalled]
     reply_file: str | None = None

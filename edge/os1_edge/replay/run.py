@@ -14,7 +14,7 @@ from os1_edge.app import Os1
 from os1_edge.config import Config, overridden
 from os1_edge.device.replay import camera, microphone, seed_memory, session_seconds
 from os1_edge.device.session import load_session
-from os1_edge.device.speaker import ReplaySpeaker
+from os1_edge.device.speaker import ReplaySink
 from os1_edge.faculties import load, model_names
 from os1_edge.remember.memory import Memory
 from os1_edge.replay.page import write_page
@@ -39,6 +39,9 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
     """
     session = load_session(folder)
     config = overridden(config, session.file.config, folder / "session.toml")
+    if not realtime:
+        # Hearing along while the wearer speaks saves time at the end of a turn; here there is none to save.
+        config = config.model_copy(update={"hear": config.hear.model_copy(update={"partials": False})})
     seeds = seed_memory(session)
     with staged(out) as work:
         digests = checked_models(model_names(config))
@@ -52,8 +55,8 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
             await _remember(faculties.memory, seeds)
             ticking = clock.Clock()
             recorder = Recorder(session, realtime=realtime, tell=tell)
-            speaker = ReplaySpeaker(ticking, work / "replies")
-            os1 = Os1(config, faculties, ticking, session.calendar, speaker, recorder)
+            sink = ReplaySink(work / "replies")
+            os1 = Os1(config, faculties, ticking, session.calendar, sink, recorder)
             await os1.warm()
             ticking.restart()
             await os1.run(microphone(session, ticking), camera(session, ticking, load_image, iter_video))

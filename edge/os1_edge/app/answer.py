@@ -1,0 +1,131 @@
+"""Makes an answer: words out of sound, recall, prompt, clauses that may be spoken, speech. Nothing here is
+heard, kept or told: that is for who commits to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from os1_edge.app.trace import TurnTrace, tell_failure
+from os1_edge.clock import Calendar
+from os1_edge.config import Config
+from os1_edge.converse.guard import fault
+from os1_edge.converse.reply import Asked, Replier
+from os1_edge.events import RATE, Samples
+from os1_edge.faculties import Faculties
+from os1_edge.offload.engine import EngineError
+from os1_edge.offload.route import decide
+from os1_edge.see.scene import SceneDescription
+from os1_edge.speak.clauses import ClauseSplitter
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A clause and its sound."""
+
+    clause: str
+    samples: Samples = field(repr=False)
+    rate: int
+
+
+class Answerer:
+    """The faculties that an answer needs, each in a worker thread of its own."""
+
+    def __init__(self, config: Config, faculties: Faculties, replier: Replier, calendar: Calendar) -> None:
+        self._config = config
+        self._faculties = faculties
+        self._replier = replier
+        self._calendar = calendar
+        self._ears = ThreadPoolExecutor(1, thread_name_prefix="ears")
+        self._mouth = ThreadPoolExecutor(1, thread_name_prefix="mouth")
+
+    def close(self) -> None:
+        """Ends the workers."""
+        for worker in (self._ears, self._mouth):
+            worker.shutdown(wait=False)
+
+    async def hear(self, audio: Samples, cancelled: Callable[[], bool]) -> str:
+        """The words in ``audio``; empty when there are none, or when ``cancelled`` said so in between."""
+
+        def work() -> str:
+            return "" if cancelled() else self._faculties.asr.text(audio, cancelled)
+
+        return await asyncio.get_running_loop().run_in_executor(self._ears, work)
+
+    async def prepare(self, trace: TurnTrace, view: SceneDescription) -> Asked:
+        """Recalls for what was heard and writes the prompt."""
+        trace.scene = view.sentence
+        now = self._calendar.at(trace.ended.end / RATE)
+        began = perf_counter()
+        asked = await self._replier.prepare(trace.heard, now, view.sentence)
+        trace.recall_s, trace.hits = perf_counter() - began, list(asked.hits)
+        return asked
+
+    async def prime(self, heard: str, at_s: float, view: SceneDescription) -> None:
+        """Has the language engine read ahead for the turn that ``heard`` is the beginning of."""
+        await self._replier.prime(await self._replier.prepare(heard, self._calendar.at(at_s), view.sentence))
+
+    async def clauses(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:
+        """The reply's clauses as they are complete, only such as may be spoken; always at least one."""
+        decision = decide(self._config.offload.server)
+        trace.route, trace.route_reason = decision.route, decision.reason
+        if asked.plan.fixed is not None:
+            trace.route, trace.route_reason = "rule", "nothing known or in view answers it"
+            yield asked.plan.fixed
+            return
+        spoke, wrong = False, "the language engine said nothing"
+        try:
+            async with aclosing(self._written(trace, asked)) as written:
+                async for clause in written:
+                    if (found := fault(clause, asked.heard, asked.plan.health)) is not None:
+                        wrong = found
+                        break
+                    yield clause
+                    spoke = True
+        except EngineError as e:
+            tell_failure(f"the language engine in turn {trace.ended.turn_id}", e)
+            wrong = trace.route_reason = "the language engine failed"
+            trace.route = "fallback"
+        if not spoke:
+            trace.route, trace.route_reason = "fallback", wrong
+            yield asked.plan.fallback
+
+    async def _written(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:
+        """The clauses that the language engine writes."""
+        splitter = ClauseSplitter()
+        began = perf_counter()
+        async with aclosing(self._replier.stream(asked)) as stream:
+            async for text in stream:
+                if trace.first_token_s is None:
+                    trace.first_token_s = perf_counter() - began
+                for clause in splitter.add(text):
+                    _note_first_clause(trace, began)
+                    yield clause
+        for clause in splitter.finish():
+            _note_first_clause(trace, began)
+            yield clause
+
+    async def say(self, trace: TurnTrace, clause: str) -> Spoken | None:
+        """``clause`` as speech; nothing where the voice failed, or the clause holds nothing to say."""
+        voice = self._faculties.voice
+        began = perf_counter()
+        try:
+            samples = await asyncio.get_running_loop().run_in_executor(self._mouth, voice.say, clause)
+        except Exception as e:
+            tell_failure(f"the voice in turn {trace.ended.turn_id}", e)
+            return None
+        if not len(samples):
+            return None
+        if trace.first_audio_s is None:
+            trace.first_audio_s = perf_counter() - began
+        return Spoken(clause, samples, voice.rate)
+
+
+def _note_first_clause(trace: TurnTrace, began: float) -> None:
+    if trace.first_clause_s is None and trace.first_token_s is not None:
+        trace.first_clause_s = perf_counter() - began - trace.first_token_s

@@ -1,0 +1,114 @@
+"""An answer made ahead of the turn's end: at the first short pause the turn may be over, and mostly is.
+
+A draft belongs to one ``(turn_id, revision)``. Nobody hears of it and nothing is remembered of it until the
+turn has ended with that revision; when the wearer speaks on, it is cancelled and leaves no trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, suppress
+from time import perf_counter
+
+from os1_edge.app.answer import Answerer, Spoken
+from os1_edge.app.floor import Floor, Verdict
+from os1_edge.app.trace import TurnTrace
+from os1_edge.app.views import NOTHING_SEEN, View
+from os1_edge.converse.reply import Asked
+from os1_edge.events import RATE, SpeechPaused, TurnEnded
+from os1_edge.see.scene import SceneDescription
+
+CLAUSES_AHEAD = 4
+"""Clauses spoken into a draft before it is committed to, or before the last has been handed to the player."""
+
+
+class Draft:
+    """One revision of a turn, being answered."""
+
+    def __init__(self, paused: SpeechPaused | TurnEnded, view: View | None, answerer: Answerer, floor: Floor):
+        self.of = paused.turn_id, paused.revision
+        self.trace = TurnTrace(ended_so_far(paused), paused_at=paused.decided)
+        self.verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        """Is there as soon as the words are; raises what recognition raised."""
+        self.clauses: asyncio.Queue[Spoken | None] = asyncio.Queue(CLAUSES_AHEAD)
+        """The reply; ``None`` ends it."""
+        self.composed: list[str] = []
+        """The clauses, as text; bounded by the reply's tokens."""
+        self.asked: Asked | None = None
+        self.view: SceneDescription = NOTHING_SEEN
+        self.heard_at: float | None = None
+        """When the words were there, by ``perf_counter``."""
+        self.failed: Exception | None = None
+        """What ended it early, after the verdict."""
+        self._answerer, self._floor = answerer, floor
+        self._looked_at = view
+        self._cancelled = False
+        self._task = asyncio.create_task(self._work())
+
+    async def cancel(self) -> None:
+        """It is void. Returns at once in effect: native work that is under way is told to stop."""
+        self._cancelled = True
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        if not self.verdict.done():
+            self.verdict.cancel()
+
+    def void(self) -> None:
+        """Like ``cancel``, without waiting for the end."""
+        self._cancelled = True
+        self._task.cancel()
+        if not self.verdict.done():
+            self.verdict.cancel()
+
+    async def _work(self) -> None:
+        try:
+            verdict = await self._hear()
+            self.verdict.set_result(verdict)
+        except Exception as e:
+            self.verdict.set_exception(e)
+            self.verdict.exception()  # seen, even if nobody waits for it
+            return
+        if verdict.kind == "turn":
+            try:
+                await self._compose()
+            except Exception as e:
+                self.failed = e
+        await self.clauses.put(None)
+
+    async def _hear(self) -> Verdict:
+        trace = self.trace
+        began = perf_counter()
+        audio = trace.ended.audio
+        text = await self._answerer.hear(audio, lambda: self._cancelled)
+        self.heard_at = perf_counter()
+        trace.asr_s = self.heard_at - began
+        verdict = await self._floor.judge(self.of[0], text, (trace.ended.end - trace.ended.start) / RATE)
+        trace.heard, trace.took_up = verdict.heard, verdict.took_up
+        return verdict
+
+    async def _compose(self) -> None:
+        if self._looked_at is not None:
+            self.view = await self._looked_at.description()
+        self.asked = await self._answerer.prepare(self.trace, self.view)
+        async with aclosing(self._answerer.clauses(self.trace, self.asked)) as clauses:
+            async for clause in clauses:
+                self.composed.append(clause)
+                if (spoken := await self._answerer.say(self.trace, clause)) is not None:
+                    await self.clauses.put(spoken)
+
+
+def ended_so_far(paused: SpeechPaused | TurnEnded) -> TurnEnded:
+    """A pause as the turn's end that it may be."""
+    if isinstance(paused, TurnEnded):
+        return paused
+    return TurnEnded(
+        turn_id=paused.turn_id,
+        revision=paused.revision,
+        start=paused.start,
+        end=paused.end,
+        decided=paused.decided,
+        reason="a pause",
+        audio=paused.audio,
+        audio_start=paused.audio_start,
+    )

@@ -1,0 +1,289 @@
+"""One wearer's companion, on one loop.
+
+*Listen* finds turns in the microphone's frames, *look* has the camera's frames described, *talk* answers
+turns one after the other. Work on a turn begins at its first short pause, in a draft; *talk* commits to the
+draft of the revision with which the turn ended. Models run in worker threads, one each. A turn is made only
+of what had been captured when the wearer stopped speaking, counted in samples, so the same recording gives
+the same answers on the wall clock and on the virtual one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from os1_edge.app.answer import Answerer
+from os1_edge.app.draft import Draft
+from os1_edge.app.floor import Answering, Floor, Verdict
+from os1_edge.app.listening import Listening
+from os1_edge.app.partials import Partials
+from os1_edge.app.trace import Observer, TurnTrace, tell_failure
+from os1_edge.app.views import Views
+from os1_edge.clock import Calendar, Clock
+from os1_edge.config import Config
+from os1_edge.converse.reply import Replier
+from os1_edge.events import (
+    RATE,
+    AudioFrame,
+    RealtimeContext,
+    SceneFrame,
+    SpeechPaused,
+    SpeechResumed,
+    SpeechStarted,
+    TurnEnded,
+)
+from os1_edge.faculties import Faculties
+from os1_edge.hear.capture import Canceller, Capture, CaptureRules
+from os1_edge.hear.turn import TurnDetector, TurnRules
+from os1_edge.see.place import PlaceGuess, guess_place
+from os1_edge.see.scene import SceneDescription
+from os1_edge.speak.heard import Heard
+from os1_edge.speak.playback import Player
+from os1_edge.speak.sink import Sink
+
+log = logging.getLogger(__name__)
+
+TURNS_WAITING = 8
+"""Turns that may wait for an answer; a ninth pushes the oldest out."""
+
+DRAFTS_A_TURN = 4
+"""Pauses of one turn at which an answer is begun; for who makes more of them that work is mostly lost."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn that has ended, and its answer in the making."""
+
+    ended: TurnEnded
+    draft: Draft
+    answering: Answering
+    ended_at: float = field(default_factory=perf_counter)
+
+
+class Os1:
+    """One wearer's companion. Build it inside a running loop."""
+
+    def __init__(
+        self,
+        config: Config,
+        faculties: Faculties,
+        clock: Clock,
+        calendar: Calendar,
+        sink: Sink,
+        observer: Observer,
+        echo: Canceller | None = None,
+    ) -> None:
+        """``echo`` takes the speaker's sound out of the microphone's, where both share a room."""
+        self._config = config
+        self._observer = observer
+        self._faculties = faculties
+        self._calendar = calendar
+        self._replier = Replier(config, faculties.llm, faculties.memory)
+        self._answerer = Answerer(config, faculties, self._replier, calendar)
+        self._listening = self._ears(echo)
+        self._player = Player(sink, clock, self._listening.played)
+        self._floor = Floor(self._player, config.hear.language)
+        self._views = Views(faculties.eyes.look, observer, self._saw)
+        self._partials = Partials(self._answerer, observer, self._views.at)
+        self._draft: Draft | None = None
+        """The open turn's newest."""
+        self._waiting: deque[_Turn] = deque(maxlen=TURNS_WAITING)
+        self._heard_all = False
+        self._something_new = asyncio.Event()
+
+    def _ears(self, echo: Canceller | None) -> Listening:
+        hear = self._config.hear
+        turns = TurnDetector(
+            TurnRules(hear.start_above, hear.stop_below, silence=round(hear.silence_s * RATE))
+        )
+        rules = CaptureRules(push_to_talk=hear.push_to_talk)
+        capture = Capture(rules, echo, changed=lambda change: self._listening.gate_changed(change))
+        return Listening(capture, self._faculties.vad, turns, self._faculties.end_of_turn, self)
+
+    async def warm(self) -> None:
+        """Reads the prompt's unchanging beginning, so that the first turn need not."""
+        await self._replier.warm()
+
+    async def run(self, microphone: AsyncIterator[AudioFrame], camera: AsyncIterator[SceneFrame]) -> None:
+        """Lives until both streams have ended and the last turn is answered."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._views.take(camera))
+                tasks.create_task(self._views.note())
+                tasks.create_task(self._talk())
+                tasks.create_task(self._listen(microphone))
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None  # one stream broke; its own message says it best
+        finally:
+            self._partials.stop()
+            if self._draft is not None:
+                self._draft.void()
+            self._player.stop()
+            for room in (self._listening, self._answerer, self._views):
+                room.close()
+
+    def mute(self) -> None:
+        """No sound is taken from now on; what an open turn held is gone."""
+        self._listening.capture.mute()
+
+    def unmute(self) -> None:
+        """Listens again."""
+        self._listening.capture.unmute()
+
+    async def _listen(self, microphone: AsyncIterator[AudioFrame]) -> None:
+        await self._listening.run(microphone)
+        self._heard_all = True
+        self._something_new.set()
+
+    # What the wearer does.
+
+    def speech_started(self, event: SpeechStarted) -> None:
+        """See ``Listener``."""
+        self._floor.wearer_speaks(event.turn_id, event.at / RATE)
+        self._partials.begin()
+
+    def speech_goes_on(self, turns: TurnDetector) -> None:
+        """See ``Listener``."""
+        if self._config.hear.partials and self._partials.due(turns.length):
+            self._partials.make(turns.so_far())
+
+    def speech_paused(self, event: SpeechPaused) -> None:
+        """See ``Listener``."""
+        self._partials.stop()
+        if self._config.hear.speculate and event.revision < DRAFTS_A_TURN:
+            self._begin_draft(event)
+
+    def speech_resumed(self, event: SpeechResumed) -> None:
+        """See ``Listener``."""
+        self._void_draft()
+        self._floor.wearer_speaks(event.turn_id, event.at / RATE)
+
+    def turn_ended(self, event: TurnEnded) -> None:
+        """See ``Listener``."""
+        self._partials.stop()
+        draft = self._draft
+        if draft is None or draft.of != (event.turn_id, event.revision):
+            draft = self._begin_draft(event)
+        self._draft = None
+        draft.trace.ended = event
+        self._enqueue(_Turn(event, draft, self._floor.answers(event.turn_id, event.end / RATE)))
+        self._floor.wearer_paused()
+
+    def turn_discarded(self) -> None:
+        """See ``Listener``."""
+        self._partials.stop()
+        self._void_draft()
+        self._floor.wearer_paused()
+        self._floor.nothing_said()
+
+    def _begin_draft(self, event: SpeechPaused | TurnEnded) -> Draft:
+        self._void_draft()
+        # The view is taken now: while the turn waits, later frames push older descriptions out.
+        self._draft = Draft(event, self._views.at(event.end / RATE), self._answerer, self._floor)
+        return self._draft
+
+    def _void_draft(self) -> None:
+        if self._draft is not None:
+            self._draft.void()
+            self._draft = None
+
+    def _enqueue(self, turn: _Turn) -> None:
+        if len(self._waiting) == TURNS_WAITING:
+            log.warning("more than %d turns wait for an answer; the oldest is dropped", TURNS_WAITING)
+            dropped = self._waiting.popleft()
+            dropped.draft.void()
+            dropped.draft.trace.failed = f"more than {TURNS_WAITING} turns waited"
+            self._floor.answered(dropped.answering)
+            self._observer.turn_answered(dropped.draft.trace)
+        self._waiting.append(turn)
+        self._something_new.set()
+
+    # Answers.
+
+    async def _talk(self) -> None:
+        while True:
+            while not self._waiting:
+                if self._heard_all:
+                    return
+                self._something_new.clear()
+                await self._something_new.wait()
+            turn = self._waiting.popleft()
+            try:
+                await self._answer(turn)
+            except Exception as e:
+                tell_failure(f"turn {turn.ended.turn_id}", e)
+                turn.draft.trace.failed = type(e).__name__
+                self._observer.turn_answered(turn.draft.trace)
+            finally:
+                turn.draft.void()
+                self._floor.answered(turn.answering)
+
+    async def _answer(self, turn: _Turn) -> None:
+        draft, trace, answering = turn.draft, turn.draft.trace, turn.answering
+        try:
+            verdict = await draft.verdict
+        except Exception:
+            self._floor.nothing_said()
+            raise
+        if draft.heard_at is not None:
+            trace.final_text_s = max(0.0, draft.heard_at - turn.ended_at)
+        if verdict.kind != "turn":
+            self._not_answered(trace, verdict)
+            return
+        answering.heard, answering.reply = trace.heard, draft.composed
+        heard = await self._speak(draft, answering)
+        if answering.fate == "withdrawn":
+            return
+        if draft.failed is not None:
+            raise draft.failed
+        await self._keep(draft, heard, cut=answering.fate == "cut")
+        self._observer.turn_answered(trace)
+
+    def _not_answered(self, trace: TurnTrace, verdict: Verdict) -> None:
+        log.info("turn %s is not answered: %s", trace.ended.turn_id, verdict.kind)
+        if verdict.kind == "stop":
+            trace.route, trace.route_reason = "rule", verdict.reason
+            self._observer.turn_answered(trace)
+
+    async def _speak(self, draft: Draft, answering: Answering) -> Heard | None:
+        """Plays the draft's clauses as they come; what was heard of them, or nothing when none was spoken."""
+        trace, player = draft.trace, self._player
+        spoken = await answering.unless_gone(draft.clauses.get())
+        if spoken is None or not await self._floor.take(answering):
+            return None
+        player.begin(*draft.of)
+        while spoken is not None:
+            await player.add(spoken.clause, spoken.samples, spoken.rate, of=draft.of)
+            spoken = await answering.unless_gone(draft.clauses.get())
+        heard = await player.end()
+        trace.spoke_at_s, trace.spoken_s = player.first_heard_at_s, heard.seconds
+        trace.spoken_file = heard.file
+        return heard
+
+    async def _keep(self, draft: Draft, heard: Heard | None, *, cut: bool) -> None:
+        """The turn, and as much of its reply as reached the wearer's ear, is remembered."""
+        trace, asked = draft.trace, draft.asked
+        assert asked is not None
+        trace.interrupted = cut
+        whole = not cut
+        trace.reply = " ".join(draft.composed) if whole else heard.text if heard is not None else ""
+        self._replier.keep(asked, trace.reply, whole=whole)
+        guess = guess_place(draft.view, trace.heard)
+        ended = trace.ended
+        await self._faculties.memory.keep_turn(
+            ended.turn_id, ended.revision, asked.time, trace.heard, trace.reply, guess.location
+        )
+        await self._keep_context(ended.end / RATE, draft.view, trace.heard, guess)
+
+    async def _saw(self, at_s: float, view: SceneDescription) -> None:
+        await self._keep_context(at_s, view, "", guess_place(view))
+
+    async def _keep_context(
+        self, at_s: float, view: SceneDescription, utterance: str, place: PlaceGuess
+    ) -> None:
+        context = RealtimeContext(at_s, view.sentence, utterance, place.location, place.activity)
+        await self._faculties.memory.keep_context(context, self._calendar.at(at_s))

@@ -1,0 +1,72 @@
+"""What the wearer has said so far, while they speak: told, and used to read the prompt ahead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from os1_edge.app.answer import Answerer
+from os1_edge.app.trace import Observer, tell_failure
+from os1_edge.app.views import NOTHING_SEEN, View
+from os1_edge.events import RATE, SpeechPaused
+from os1_edge.hear.partials import Stabiliser
+
+EVERY = RATE
+"""Speech (1 s) between two hypotheses."""
+
+WORTH_READING = 3
+"""Words that a beginning needs before the prompt is read ahead for it."""
+
+
+class Partials:
+    """At most one hypothesis in the making; a new one is begun when the one before is done."""
+
+    def __init__(
+        self, answerer: Answerer, observer: Observer, view_at: Callable[[float], View | None]
+    ) -> None:
+        self._answerer = answerer
+        self._observer = observer
+        self._view_at = view_at
+        self._stabiliser = Stabiliser()
+        self._next = 0
+        """Samples of the turn at which the next hypothesis is due."""
+        self._cancelled = True
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self.stop()
+        self._next = EVERY
+
+    def due(self, samples: int) -> bool:
+        """Whether a hypothesis over ``samples`` of the turn should be made."""
+        return samples >= self._next and (self._task is None or self._task.done())
+
+    def make(self, so_far: SpeechPaused) -> None:
+        """Makes one of the turn so far."""
+        self._next = len(so_far.audio) + EVERY
+        self._cancelled = False
+        self._task = asyncio.create_task(self._work(so_far))
+
+    def stop(self) -> None:
+        """The final words are being looked for, or nobody speaks: a hypothesis is of no more use."""
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _work(self, so_far: SpeechPaused) -> None:
+        try:
+            text = await self._answerer.hear(so_far.audio, lambda: self._cancelled)
+            if not text:
+                return
+            partial = self._stabiliser.add(so_far.turn_id, so_far.revision, text)
+            self._observer.partly_heard(partial)
+            if len(text.split()) < WORTH_READING:
+                return
+            at_s = so_far.end / RATE
+            view = self._view_at(at_s)
+            seen = NOTHING_SEEN if view is None else await view.description()
+            await self._answerer.prime(text, at_s, seen)
+        except Exception as e:
+            tell_failure(f"a partial transcript in turn {so_far.turn_id}", e)
