@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timeline import CHUNK_MS, MS, Timeline
 
 from os1_edge.events import (
     CHUNK,
@@ -22,60 +22,9 @@ from os1_edge.events import (
 )
 from os1_edge.framing import frames
 from os1_edge.hear.asr import clean, encoder_positions
-from os1_edge.hear.files import SpanRules, spans, speech_spans, transcript
-from os1_edge.hear.pauses import REACH_S, USUAL_S, Pauses, silence_bound
-from os1_edge.hear.turn import TurnDetector, TurnEvent, TurnRules
-
-MS = RATE // 1000
-CHUNK_MS = 32
-
-
-class Timeline:
-    """Feeds pieces of (milliseconds, probability); every sample's value is its own index, so a turn's audio
-    says where it was cut."""
-
-    def __init__(self, rules: TurnRules | None = None, pauses: Pauses | None = None) -> None:
-        self.detector = TurnDetector(rules or TurnRules(), pauses)
-        self.at = 0
-        self.events: list[TurnEvent] = []
-        self.verdict: float | None = None
-        """Given on every pause, as soon as it is told."""
-
-    def hear(self, ms: float, probability: float) -> Timeline:
-        for _ in range(round(ms / CHUNK_MS)):
-            frame = AudioFrame(self.at, np.arange(self.at, self.at + CHUNK, dtype=np.float32))
-            self.at += CHUNK
-            if (event := self.detector.step(frame, probability)) is not None:
-                self.events.append(event)
-            if isinstance(event, SpeechPaused) and self.verdict is not None:
-                self.detector.judge(event.turn_id, event.revision, self.verdict)
-        return self
-
-    def judged(self, verdict: float | None) -> Timeline:
-        self.verdict = verdict
-        return self
-
-    def lose(self, ms: float) -> Timeline:
-        """Frames that never come."""
-        self.at += round(ms / CHUNK_MS) * CHUNK
-        return self
-
-    def stop(self) -> Timeline:
-        if (last := self.detector.close()) is not None:
-            self.events.append(last)
-        return self
-
-    @property
-    def turns(self) -> list[TurnEnded]:
-        return [e for e in self.events if isinstance(e, TurnEnded)]
-
-    @property
-    def told_pauses(self) -> list[SpeechPaused]:
-        return [e for e in self.events if isinstance(e, SpeechPaused)]
-
-    @property
-    def names(self) -> list[str]:
-        return [type(e).__name__ for e in self.events]
+from os1_edge.hear.files import transcript
+from os1_edge.hear.pauses import REACH_S
+from os1_edge.hear.turn import TurnDetector, TurnRules
 
 
 def test_a_click_does_not_start_a_turn() -> None:
@@ -279,30 +228,6 @@ def test_a_soft_word_after_a_pause_is_speaking_on() -> None:
     assert line.turns[0].end == (992 + 256 + 64) * MS
 
 
-def waited(verdict: float | None, pauses: Pauses | None = None) -> tuple[float, str]:
-    """Seconds of silence to the end of a turn, and the reason told."""
-    line = Timeline(pauses=pauses).judged(verdict).hear(1600, 0.9).hear(4000, 0.01)
-    (turn,) = line.turns
-    return (turn.decided - turn.end) / RATE, turn.reason
-
-
-def test_a_finished_question_waits_least_and_an_unfinished_one_most() -> None:
-    finished, likely, none, unfinished = (waited(p)[0] for p in (0.99, 0.9, None, 0.02))
-    assert finished < likely < none < unfinished
-    assert finished <= 0.4
-    assert none == pytest.approx(0.5, abs=0.033)
-    assert 1 <= unfinished <= 1.3
-
-
-@pytest.mark.parametrize(
-    ("verdict", "reason"),
-    [(0.99, ", finished (0.99)"), (0.85, "likely finished"), (0.1, "not finished (0.10)")],
-)
-def test_why_a_turn_ended_is_told(verdict: float, reason: str) -> None:
-    assert reason in waited(verdict)[1]
-    assert "of silence" in waited(None)[1]
-
-
 def test_a_verdict_that_comes_late_ends_the_turn_at_once() -> None:
     line = Timeline().hear(992, 0.9).hear(448, 0.01)
     line.detector.judge("t0001", 0, 0.99)
@@ -328,103 +253,10 @@ def test_a_verdict_on_what_was_said_before_speaking_on_changes_nothing() -> None
     assert turn.decided - turn.end == 512 * MS
 
 
-@pytest.mark.parametrize("p", [float("nan"), -0.1, 1.5, float("inf")])
-def test_a_verdict_that_is_no_probability_changes_nothing(p: float) -> None:
-    assert waited(p) == waited(None)
-
-
 def test_the_verdict_on_one_pause_does_not_count_for_the_next() -> None:
     line = Timeline().judged(0.0).hear(992, 0.9).hear(320, 0.01).judged(None).hear(320, 0.9).hear(2016, 0.01)
     (turn,) = line.turns
     assert turn.decided - turn.end == 512 * MS
-
-
-# What is learned of the wearer.
-
-
-def test_a_wearer_who_pauses_long_is_waited_for_longer_each_time() -> None:
-    pauses = Pauses()
-    before = waited(0.9, pauses)[0]
-    line = Timeline(pauses=pauses).judged(0.0)
-    for _ in range(12):
-        line.hear(992, 0.9).hear(992, 0.01)
-    assert waited(0.9, pauses)[0] > before + 0.1
-    assert waited(0.99, pauses)[0] > waited(0.99)[0] + 0.05
-
-
-def test_a_wearer_who_hardly_pauses_is_answered_sooner() -> None:
-    pauses = Pauses()
-    line = Timeline(pauses=pauses).judged(0.0)
-    for _ in range(30):
-        line.hear(992, 0.9).hear(192, 0.01)
-    assert waited(0.99, pauses)[0] < waited(0.99)[0] - 0.05
-    assert waited(0.02, pauses)[0] < waited(0.02)[0] - 0.2
-
-
-def test_a_wearer_who_was_cut_off_is_given_more_time() -> None:
-    """The pause was longer than the bound, so no pause inside a turn shows it."""
-    line = Timeline().judged(0.99)
-    for _ in range(6):
-        line.hear(992, 0.9).hear(800, 0.01)
-    assert len(line.turns) >= 5
-    assert line.detector.pauses.reach_s > USUAL_S * 1.1
-    later = Timeline().judged(0.99)
-    for _ in range(6):
-        later.hear(992, 0.9).hear(3008, 0.01)
-    assert later.detector.pauses.reach_s == USUAL_S, "a new turn after a while is no regret"
-
-
-def test_a_new_turn_after_the_longest_or_after_the_microphone_stopped_teaches_nothing() -> None:
-    line = Timeline().hear(70_016, 0.9).stop().hear(320, 0.0).hear(320, 0.9).stop().hear(320, 0.9).stop()
-    assert len(line.turns) >= 4
-    assert line.detector.pauses.reach_s == USUAL_S
-
-
-@given(st.floats(0, 1), st.floats(0, 10))
-def test_no_verdict_cuts_at_once_or_waits_for_ever(p: float, reach_s: float) -> None:
-    assert 0.2 * RATE <= silence_bound(p, reach_s).samples <= 2 * RATE
-    assert silence_bound(p, reach_s).samples <= silence_bound(p, reach_s + 0.1).samples
-
-
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_surer_is_never_slower(p: float, q: float) -> None:
-    low, high = sorted((p, q))
-    for reach_s in (0.3, 0.6, 1.2):
-        assert silence_bound(high, reach_s).samples <= silence_bound(low, reach_s).samples
-
-
-def test_most_pauses_of_whatever_length_are_covered() -> None:
-    pauses = Pauses()
-    rng = np.random.default_rng(2)
-    reach_s = []
-    for s in rng.uniform(0.2, 1.0, 2000):
-        pauses.learn(round(s * RATE))
-        reach_s.append(pauses.reach_s)
-    assert np.mean(reach_s[200:]) == pytest.approx(0.2 + 0.8 * 0.8, abs=0.05)
-
-
-@given(st.lists(st.integers(0, 100 * RATE), max_size=300))
-def test_what_was_learned_is_the_same_after_a_restart(lengths: list[int]) -> None:
-    pauses = Pauses()
-    for samples in lengths:
-        pauses.learn(samples)
-    again = Pauses.from_dict(json.loads(json.dumps(pauses.to_dict())))
-    assert again.reach_s == pytest.approx(pauses.reach_s, abs=1e-4)
-    assert again.to_dict() == pauses.to_dict()
-    assert REACH_S[0] <= again.reach_s <= REACH_S[1]
-
-
-@pytest.mark.parametrize(
-    "kept",
-    [{}, {"reach_s": "x", "seen": 1}, {"reach_s": float("nan"), "seen": 2}, {"reach_s": 0.9}, {"seen": None}],
-)
-def test_what_was_kept_but_cannot_be_read_is_learned_anew(kept: dict[str, object]) -> None:
-    assert Pauses.from_dict(kept).to_dict() == Pauses().to_dict()
-
-
-def test_kept_numbers_out_of_range_come_back_into_it() -> None:
-    assert Pauses.from_dict({"reach_s": 99.0, "seen": 10**9}).reach_s == REACH_S[1]
-    assert Pauses.from_dict({"reach_s": -1, "seen": -5}).reach_s == REACH_S[0]
 
 
 # Frames that do not come.
@@ -487,21 +319,6 @@ def test_blocks_of_any_length_are_the_same_sound_in_frames(lengths: list[int]) -
     assert len(whole) - len(sound) < CHUNK
 
 
-@given(st.lists(st.floats(0, 1), max_size=300), st.integers(1, 6), st.integers(1, 8))
-def test_spans_of_speech_are_ordered_disjoint_and_inside(
-    probabilities: list[float], min_speech: int, min_silence: int
-) -> None:
-    rules = SpanRules(min_speech=min_speech, min_silence=min_silence)
-    found = spans(probabilities, rules)
-    for a, b in found:
-        assert 0 <= a < b <= len(probabilities)
-        assert b - a >= min_speech
-        assert probabilities[a] >= rules.start_above
-        assert probabilities[b - 1] >= rules.stop_below
-    for (_, b), (c, _) in pairwise(found):
-        assert c - b >= min_silence
-
-
 class Loud:
     """A voice detector that calls loud sound speech, one chunk late as Silero is."""
 
@@ -516,17 +333,7 @@ class Loud:
         return was
 
 
-def test_spans_stand_where_the_sound_is_and_never_past_its_end() -> None:
-    quiet, loud = np.zeros(RATE, np.float32), np.full(RATE + 7, 0.5, np.float32)
-    seconds, found = speech_spans([quiet, loud], Loud())  # type: ignore[arg-type]
-    assert seconds == pytest.approx(2.0, abs=0.001)
-    ((start, end),) = found
-    assert start == pytest.approx(1.0, abs=0.033)
-    assert 1.95 <= end <= seconds
-
-
 def test_no_sound_at_all_has_no_speech_and_no_text() -> None:
-    assert speech_spans([], Loud()) == (0.0, [])  # type: ignore[arg-type]
     assert transcript([], NotAsked(), Loud()) == (0.0, [])  # type: ignore[arg-type]
     assert transcript([np.zeros(RATE, np.float32)], NotAsked(), Loud()) == (1.0, [])  # type: ignore[arg-type]
 

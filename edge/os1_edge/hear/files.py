@@ -1,70 +1,24 @@
-"""Voice activity and transcripts of whole recordings, for scripts and for trying."""
+"""Transcripts of whole recordings, for scripts and for trying. ``spans`` tells where they hold speech."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
-from os1_edge.events import CHUNK, RATE, Samples, TurnEnded
+from os1_edge.events import RATE, Samples, TurnEnded
 from os1_edge.framing import frames
 from os1_edge.hear.asr import Segment, Whisper
+from os1_edge.hear.spans import speaks, speech_spans
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.hear.vad import SileroVad
 
+__all__ = ["speech_spans", "transcript"]
+
 WHOLE = 28 * RATE
 """A recording up to this long goes to Whisper in one piece; a longer one is cut at pauses."""
-
-LAG_S = CHUNK / RATE
-"""Silero answers about one chunk late; the spans are moved forward by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpanRules:
-    """When a chunk belongs to speech; lengths in chunks of 32 ms."""
-
-    start_above: float = 0.5
-    stop_below: float = 0.35
-    min_speech: int = 3
-    min_silence: int = 4
-
-
-def spans(probabilities: Iterable[float], rules: SpanRules = SpanRules()) -> list[tuple[int, int]]:
-    """Runs of speech as (first chunk, one after the last), by hysteresis. Pure."""
-    out: list[tuple[int, int]] = []
-    start: int | None = None
-    end = 0
-    for i, p in enumerate(probabilities):
-        if start is None:
-            if p >= rules.start_above:
-                start, end = i, i + 1
-        elif p >= rules.stop_below:
-            end = i + 1
-        elif i + 1 - end >= rules.min_silence:
-            out.append((start, end))
-            start = None
-    if start is not None:
-        out.append((start, end))
-    return [(a, b) for a, b in out if b - a >= rules.min_speech]
-
-
-def speech_spans(blocks: Iterable[Samples], vad: SileroVad) -> tuple[float, list[tuple[float, float]]]:
-    """(length, [(start, end), …]) in seconds of a recording and the speech in it."""
-    vad.reset()
-    length = 0
-
-    def counted() -> Iterator[Samples]:
-        nonlocal length
-        for block in blocks:
-            length += len(block)
-            yield block
-
-    found = spans(vad.probability(frame.samples) for frame in frames(counted()))
-    seconds = length / RATE
-    moved = [(max(0.0, a * CHUNK / RATE - LAG_S), min(seconds, b * CHUNK / RATE - LAG_S)) for a, b in found]
-    return round(seconds, 3), [(round(a, 3), round(b, 3)) for a, b in moved if b > a]
 
 
 def transcript(blocks: Iterable[Samples], whisper: Whisper, vad: SileroVad) -> tuple[float, list[Segment]]:
@@ -76,8 +30,7 @@ def transcript(blocks: Iterable[Samples], whisper: Whisper, vad: SileroVad) -> t
     samples = sum(map(len, head))
     if samples <= WHOLE:
         audio = np.concatenate([*head, np.zeros(0, np.float32)])
-        speaks = bool(speech_spans([audio], vad)[1])
-        return samples / RATE, whisper.segments(audio) if speaks else []
+        return samples / RATE, whisper.segments(audio) if speaks(audio, vad) else []
     return _long_transcript(chain(head, blocks), whisper, vad)
 
 
