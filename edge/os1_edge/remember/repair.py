@@ -54,7 +54,7 @@ _LOOSE = (
 )
 """What makes saved rows fit together again, whatever was lost between them."""
 
-_FURTHEST = 256
+_FURTHEST = 1024
 """Numbers looked at beyond the last row that can be read, when the last pages of a table are gone."""
 
 _STRETCH = 1024

@@ -61,7 +61,7 @@ _TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
     CREATE TABLE turns (
-      id INTEGER PRIMARY KEY,
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
       uid BLOB NOT NULL UNIQUE DEFAULT (randomblob(16)),
       origin TEXT NOT NULL,            -- the run or the import that numbered it: turn ids begin anew in each
       turn_id TEXT NOT NULL,
@@ -81,7 +81,7 @@ _TABLES = """
     CREATE INDEX turns_by_successor ON turns (superseded_by) WHERE superseded_by IS NOT NULL;
 
     CREATE TABLE events (
-      id INTEGER PRIMARY KEY,
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
       uid BLOB NOT NULL UNIQUE DEFAULT (randomblob(16)),
       start_time TEXT NOT NULL,
       end_time TEXT NOT NULL,
@@ -95,7 +95,7 @@ _TABLES = """
     CREATE INDEX events_by_time ON events (start_time);
 
     CREATE TABLE contexts (
-      id INTEGER PRIMARY KEY,
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
       uid BLOB NOT NULL UNIQUE DEFAULT (randomblob(16)),
       at_s REAL NOT NULL,
       time TEXT NOT NULL,
@@ -109,7 +109,7 @@ _TABLES = """
     CREATE INDEX contexts_by_event ON contexts (event_id);
 
     CREATE TABLE summaries (
-      id INTEGER PRIMARY KEY,
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
       uid BLOB NOT NULL UNIQUE DEFAULT (randomblob(16)),
       session_id TEXT NOT NULL UNIQUE,
       start_time TEXT NOT NULL,
@@ -131,7 +131,7 @@ _TABLES = """
     ) STRICT;
 
     CREATE TABLE profile (
-      id INTEGER PRIMARY KEY,
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
       uid BLOB NOT NULL UNIQUE DEFAULT (randomblob(16)),
       kind TEXT NOT NULL CHECK (kind IN ('personality','preference','social background','habit','health')),
       text TEXT NOT NULL,
