@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -46,10 +46,35 @@ class Hear(_Section):
     """Hear only while the button is held."""
 
 
+class GazeSettings(_Section):
+    """The eye camera: pupil, gaze and fixations."""
+
+    scene_width: Annotated[int, Field(ge=16, le=8192)] = 640
+    """Size of the scene picture that gaze is told on, where no calibration says it."""
+    scene_height: Annotated[int, Field(ge=16, le=8192)] = 480
+    scene_fov_deg: Annotated[float, Field(gt=10, lt=160)] = 82.0
+    """Horizontal field of view of the scene camera."""
+    eye_turn_deg: Literal[0, 90, 180, 270] = 0
+    """How far the eye picture is turned, clockwise; only for gaze without a calibration."""
+    eye_mirrored: bool = False
+    """The eye picture is mirrored; only for gaze without a calibration."""
+    least_confidence: Share = 0.6
+    """Pupils below it give no gaze."""
+    smooth_hz: Annotated[float, Field(gt=0, le=100)] = 1.5
+    """Cutoff of the One Euro filter at rest."""
+    smooth_beta: Annotated[float, Field(ge=0, le=10)] = 0.5
+    """How fast that cutoff rises with the speed of the gaze, per degree a second."""
+    saccade_deg_s: Annotated[float, Field(gt=0, le=500)] = 30.0
+    """Speed above which the eye is in a saccade (Olsen 2012)."""
+    fixation_reach_deg: Annotated[float, Field(gt=0, le=10)] = 1.5
+    """Distance from a fixation's middle that ends it."""
+
+
 class See(_Section):
     """The scene camera."""
 
     threads: Threads = 2
+    gaze: GazeSettings = GazeSettings()
 
 
 class Speak(_Section):
