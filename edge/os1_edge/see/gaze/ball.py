@@ -44,10 +44,10 @@ class Ball:
 
 
 def _gaze(offset: Floats, nearness: float) -> Floats:
-    """Unit gaze (N, 3) in the eye camera's axes (right, down, ahead) from the pupil's offset in radii (N, 2).
+    """Unit gaze (N, 3) in the eye camera's axes (right, down, ahead) of the pupil's offset in radii (N, 2).
 
-    offset = g / (1 - nearness * c), with g the gaze across the view and c the part of it towards the camera; g
-    and c make a unit vector, so c solves a quadratic. A pupil past the ball's edge is taken to be at it.
+    offset = g / (1 - nearness * c), with g the gaze across the view and c its part towards the camera; g and
+    c make a unit vector, so c solves a quadratic. A pupil past the ball's edge is taken to be at it.
     """
     square = (offset * offset).sum(1)
     a = square * nearness * nearness + 1
