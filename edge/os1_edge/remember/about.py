@@ -78,7 +78,7 @@ def words(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    """Folds "Jack's", "peanuts", "running" into "jack", "peanut", "run": better one too many than one missed."""
+    """Folds "Jack's", "peanuts", "running" into "jack", "peanut", "run": better one too many than too few."""
     word = re.sub(r"['’]s?$|['’]s\b", "", word)
     for ending in ("ingly", "edly", "ing", "ies", "ied", "es", "ed", "s", "y", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):

@@ -12,24 +12,26 @@ from os1_edge.remember.vectors import bits_of
 
 _TARGET = "FROM items t WHERE t.kind = r.target_kind AND t.ref_id = r.target_id"
 
+_SEARCHED = "searched(r.speaker, r.heard)"
+
 _CURRENT = {
-    "turn": ("turns", "heard", "superseded_by IS NULL", "seconds_of(r.time), r.speaker, r.location"),
-    "event": ("events", "summary", "1", "seconds_of(r.start_time), '', r.location"),
-    "summary": ("summaries", "text", "1", "seconds_of(r.start_time), '', ''"),
+    "turn": ("turns", _SEARCHED, "superseded_by IS NULL", "seconds_of(r.time), r.speaker, r.location"),
+    "event": ("events", "r.summary", "1", "seconds_of(r.start_time), '', r.location"),
+    "summary": ("summaries", "r.text", "1", "seconds_of(r.start_time), '', ''"),
     "profile": (
         "profile",
-        "text",
+        "r.text",
         "superseded_by IS NULL AND valid_to IS NULL",
         "seconds_of(r.learned), '', ''",
     ),
     "key": (
         "index_keys",
-        "text",
+        "r.text",
         "1",
         f"coalesce((SELECT t.time {_TARGET}), 0), '', coalesce((SELECT t.location {_TARGET}), '')",
     ),
 }
-"""What belongs into the index, by kind: table, column of the text, which rows; time, speaker, location."""
+"""What belongs into the index, by kind: table, its text, which rows; time, speaker, location."""
 
 _SEEN = "WHERE id NOT IN (SELECT rowid FROM item_bits)"
 _STRAY = "SELECT rowid FROM item_bits WHERE rowid NOT IN (SELECT id FROM item_vectors)"
@@ -54,6 +56,7 @@ class Mismatch:
 
 def compare(db: Any) -> Mismatch:
     """How far the index is from the rows; changes nothing."""
+    register(db)
     missing = stray = 0
     for kind in _CURRENT:
         missing += db.execute(f"SELECT count(*) {_missing(kind)}").fetchone()[0]
@@ -78,7 +81,7 @@ def mend(db: Any) -> None:
         db.execute(f"DELETE {_stray(kind)}")
         db.execute(
             "INSERT INTO items (kind, ref_id, time, speaker, location, text) "
-            f"SELECT '{kind}', r.id, {rest}, r.{text} {_missing(kind)}"
+            f"SELECT '{kind}', r.id, {rest}, {text} {_missing(kind)}"
         )
     db.execute(f"DELETE FROM item_vectors WHERE {_ITEMLESS}")
     db.executemany("DELETE FROM item_bits WHERE rowid = ?", list(db.execute(_STRAY)))
@@ -115,7 +118,7 @@ def _missing(kind: str) -> str:
 
 def _stray(kind: str) -> str:
     table, text, which, _ = _CURRENT[kind]
-    row = f"SELECT 1 FROM {table} r WHERE r.id = items.ref_id AND r.{text} = items.text AND {which}"
+    row = f"SELECT 1 FROM {table} r WHERE r.id = items.ref_id AND {text} = items.text AND {which}"
     return f"FROM items WHERE kind = '{kind}' AND NOT EXISTS ({row})"
 
 

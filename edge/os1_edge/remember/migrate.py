@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from os1_edge.remember.files import copy_whole
-from os1_edge.remember.rows import seconds
+from os1_edge.remember.rows import searched, seconds
 from os1_edge.remember.schema import STEPS
 from os1_edge.remember.vectors import bits_of, pack
 
@@ -84,8 +84,9 @@ def _keep_copy(path: Path, step: int) -> None:
 
 
 def register(db: Any) -> None:
-    """The functions that the steps use: uid_of, seconds_of, pack_of, bits_of."""
+    """The functions that the steps use: uid_of, seconds_of, pack_of, searched, bits_of."""
     db.create_function("uid_of", -1, uid_of, deterministic=True)
     db.create_function("seconds_of", 1, lambda t: seconds(datetime.fromisoformat(t)), deterministic=True)
     db.create_function("pack_of", 1, lambda v: pack(np.frombuffer(v, np.float32)), deterministic=True)
+    db.create_function("searched", 2, searched, deterministic=True)
     db.create_function("bits_of", 1, bits_of, deterministic=True)

@@ -26,6 +26,11 @@ def moment(at: float) -> datetime:
     return _EPOCH + timedelta(seconds=at)
 
 
+def searched(speaker: str, heard: str) -> str:
+    """The text under which a turn is found, and of which its embedding is made: who else speaks is named."""
+    return f"{speaker.removeprefix(OTHER)}: {heard}" if speaker.startswith(OTHER) else heard
+
+
 def now() -> datetime:
     """This machine's local time, without a zone: for what the wearer does by hand, outside any session."""
     return datetime.now(UTC).astimezone().replace(tzinfo=None, microsecond=0)

@@ -242,7 +242,8 @@ SECOND = f"""
     INSERT INTO meta VALUES ('device', lower(hex(randomblob(16)))), ('embedder', '1');
 
     INSERT INTO turns (id, uid, origin, turn_id, revision, time, heard, reply, location)
-      SELECT id, uid_of('turn', turn_id, revision, time, heard), 'v1.' || id,
+      SELECT id, uid_of('turn', turn_id, revision, time, heard),
+             'v1.' || lower(hex(uid_of('turn', turn_id, revision, time, heard))),
              turn_id, revision, time, heard, reply, location FROM turns_1;
     INSERT INTO contexts (id, uid, at_s, time, scene, utterance, location, activity)
       SELECT id, uid_of('context', id, time, scene, utterance), at_s, time, scene, utterance, location,

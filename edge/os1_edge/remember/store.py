@@ -23,9 +23,10 @@ from os1_edge.remember.rows import (
     Source,
     StoredContext,
     StoredTurn,
+    searched,
     seconds,
 )
-from os1_edge.remember.vectors import Vector, bits, pack, unpack
+from os1_edge.remember.vectors import Vector, bits, bits_of, pack, unpack
 
 __all__ = ["BadMemory", "ProfileEntry", "Store", "StoredTurn", "Vector"]
 
@@ -113,17 +114,24 @@ class Store:
 
     def set_vector(self, item: int, vector: Vector) -> None:
         """Gives an item the vector that the current embedder made of its text."""
+        self._set_vector(item, pack(vector), bits(vector))
+
+    def set_packed(self, item: int, vector: bytes) -> None:
+        """The same with a vector as ``vectors.pack`` made it, of another memory of the same embedder."""
+        self._set_vector(item, vector, bits_of(vector))
+
+    def _set_vector(self, item: int, packed: bytes, signs: bytes) -> None:
         with self.transaction() as db:
             db.execute("DELETE FROM item_bits WHERE rowid = ?", (item,))
             db.execute(
                 "INSERT OR REPLACE INTO item_vectors (id, embedder, vector) "
                 "VALUES (?, (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder'), ?)",
-                (item, pack(vector)),
+                (item, packed),
             )
             db.execute(
                 "INSERT INTO item_bits (rowid, kind, bits) "
                 "SELECT id, kind, vec_bit(?) FROM items WHERE id = ?",
-                (bits(vector), item),
+                (signs, item),
             )
 
     def without_vector(self, limit: int) -> list[tuple[int, str]]:
@@ -180,7 +188,7 @@ class Store:
         origin: str | None = None,
         uid: bytes | None = None,
     ) -> int:
-        """Remembers a turn with the embedding of what was heard; returns its id.
+        """Remembers a turn with the embedding of what was heard (``rows.searched``); returns its id.
 
         A later revision takes the place of an earlier one, which stays as history; the same or an earlier
         one changes nothing, and the id is that of the turn as it stands.
@@ -213,7 +221,8 @@ class Store:
             if before is not None:
                 db.execute("UPDATE turns SET superseded_by = ? WHERE id = ?", (row, before[0]))
                 db.execute("DELETE FROM items WHERE kind = 'turn' AND ref_id = ?", (before[0],))
-            self.add_item("turn", row, time, heard, vector, speaker=speaker, location=location)
+            text = searched(speaker, heard)
+            self.add_item("turn", row, time, text, vector, speaker=speaker, location=location)
         return int(row)
 
     def turns(self, where: str = "1", *values: object) -> list[StoredTurn]:
