@@ -38,6 +38,13 @@ PRIMED = 5 * BLOCK
 """When the module is to work again, it is given the 50 ms before first: they push out what it still holds,
 and let its filters settle."""
 
+LEARNING_S = 1.5
+"""Played sound in which the canceller has not found the room yet: it lets some echo through, and mutes the
+wearer. All false starts measured fell within the first 1.4 s; LiveKit ignores the first 3 s of each reply."""
+
+LOUD_DB = -2.0
+"""So much against what is played is no echo, which comes back at -6 dB or less: it is the wearer."""
+
 FADE: Samples = ((np.arange(BLOCK) + 0.5) / BLOCK).astype(np.float32)
 
 SILENT_DB = -100.0
@@ -59,6 +66,16 @@ class EchoState:
     """The loudest 32 ms of what was played in the last 0.4 s."""
     learned_s: float = 0.0
     """Seconds of played sound that the canceller has heard so far: how far it has converged."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether the canceller can tell an echo from the wearer."""
+        return self.cancelled and self.learned_s >= LEARNING_S
+
+    @property
+    def loud(self) -> bool:
+        """Whether the frame is louder than an echo can be."""
+        return self.mic_db - self.reference_db >= LOUD_DB
 
     @property
     def kept_db(self) -> float:
@@ -166,6 +183,7 @@ class EchoCanceller:
         self._raw = np.zeros(self.delay, np.float32)
         """The microphone's sound of which the cleaned frame has not come yet."""
         self._working = False
+        self._loud = False
         self._before = np.zeros(PRIMED, np.float32)
         """The newest whole blocks."""
 
@@ -198,7 +216,16 @@ class EchoCanceller:
         raw = np.concatenate([self._raw, samples])
         self._raw = raw[CHUNK:]
         self._note(raw[:CHUNK], clean.samples, frame.start, active)
-        return clean
+        loud = self.state.cancelled and not self.state.learned and self.state.loud
+        was, self._loud = self._loud, loud
+        if not (loud or was):
+            return clean
+        # While it learns, the module mutes nearly all; what is too loud for an echo passes as it is.
+        given, before = (raw[:CHUNK], clean.samples) if loud else (clean.samples, raw[:CHUNK])
+        if loud != was:
+            given = given.copy()
+            given[:BLOCK] = before[:BLOCK] + (given[:BLOCK] - before[:BLOCK]) * FADE
+        return AudioFrame(clean.start, given)
 
     def _block(self, block: Samples, start: int, process: bool) -> Samples:
         late = np.concatenate([self._late, block])

@@ -1,4 +1,4 @@
-"""A room with a small loudspeaker and a microphone, for what the speaker plays to come back as an echo.
+"""A simulated room with a small loudspeaker and a microphone: what is played comes back as an echo.
 
 The response is made by the image-source method (Allen and Berkley 1979) in a shoebox, its tail by noise that
 decays to -60 dB in ``rt60_s``. The loudspeaker is small and driven hard: no bass, and a tanh.
@@ -50,7 +50,7 @@ class Room:
         t = np.arange(length) / RATE
         tail = rng.standard_normal(length) * np.exp(-6.9 * t / self.rt60_s) * (t > 0.02)
         out = out / np.sqrt((out**2).sum()) + 0.5 * tail / np.sqrt((tail**2).sum())
-        return (out / np.sqrt((out**2).sum())).astype(np.float32)
+        return np.asarray(out / np.sqrt((out**2).sum()), np.float32)
 
     def echo(self, played: Samples) -> Samples:
         """What the microphone hears of ``played`` (mono float32, 16 kHz); as long as ``played``, delayed."""
