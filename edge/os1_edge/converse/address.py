@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from os1_edge.remember.grammar import base_form
+
 LONGEST = 300
 """Characters of a fact that a prompt takes: two or three sentences."""
 
@@ -30,18 +32,30 @@ _TURNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bmy\b", "your"),
         (r"\bmine\b", "yours"),
         (r"\bmyself\b", "yourself"),
-        (r"^the wearer is\b", "you are"),
-        (r"^the wearer (?:likes|loves)\b", "you like"),
-        (r"^the wearer does\b", "you do"),
-        (r"^the wearer works\b", "you work"),
-        (r"^the wearer lives\b", "you live"),
     )
 )
+
+
+_OF_THE_WEARER = re.compile(
+    r"^the wearer (?P<how>usually |often )?(?P<verb>[a-z]+s)\b(?P<rest>.*)$", re.I | re.S
+)
+_THEIR = re.compile(r"\btheir(s?)\b")
+
+
+def _to_the_wearer(line: str) -> str:
+    """A line of the profile, turned to the wearer: "The wearer walks their dog" -> "you walk your dog"."""
+    found = _OF_THE_WEARER.match(line)
+    if found is None:
+        return line
+    verb = {"is": "are"}.get(found["verb"].lower()) or base_form(found["verb"].lower())
+    rest = _THEIR.sub(r"your\1", found["rest"])
+    return f"you {found['how'] or ''}{verb}{rest}"
 
 
 def addressed(text: str) -> str:
     """``text``, said by or about the wearer, as said to the wearer."""
     bare = _REMEMBER.sub("", _PREFACE.sub("", text.strip())) or text.strip()
+    bare = _to_the_wearer(bare)
     for pattern, replacement in _TURNS:
         bare = pattern.sub(replacement, bare)
     return bare[:1].upper() + bare[1:LONGEST]

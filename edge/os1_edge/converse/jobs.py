@@ -18,10 +18,10 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from os1_edge.offload.engine import LanguageEngine, Message, Preempted
+from os1_edge.offload.engine import LanguageEngine, Message, Preempted, Schema
 from os1_edge.remember.chores import Busy
 from os1_edge.remember.keys import Keys
-from os1_edge.remember.profile import Candidate
+from os1_edge.remember.profile import Candidate, telling
 from os1_edge.remember.rows import WEARER, StoredContext, StoredEvent, StoredTurn
 from os1_edge.remember.sessions import content_words
 
@@ -72,9 +72,9 @@ class Rating(_Answer):
 class Fact(_Answer):
     """Something that the wearer said of themselves."""
 
+    quote: Annotated[str, Field(min_length=3, max_length=LINE)]
     kind: Literal["personality", "preference", "social background", "habit", "health"]
-    text: Annotated[str, Field(min_length=8, max_length=150)]
-    quote: Annotated[str, Field(min_length=3, max_length=200)]
+    text: Annotated[str, Field(pattern=r"^The wearer [a-z][a-zA-Z0-9 ,'-]+[.]$")]
 
 
 class Facts(_Answer):
@@ -132,15 +132,23 @@ def prompt_of(job: LanguageJob[A], slots: Mapping[str, str]) -> list[Message]:
     return [*examples, Message("user", text)]
 
 
-async def ask(engine: LanguageEngine, job: LanguageJob[A], **slots: str) -> A | None:
+async def ask(
+    engine: LanguageEngine, job: LanguageJob[A], schema: Schema | None = None, **slots: str
+) -> A | None:
     """The answer to ``job``; ``None`` when none that fits was given.
+
+    Args:
+        engine: who is asked.
+        job: what for.
+        schema: a narrower shape than that of ``job.answer``.
+        slots: what the prompt is filled with.
 
     Raises:
         Busy: somebody waits for the engine.
         EngineError: it cannot answer at all.
     """
     prompt = prompt_of(job, slots)
-    schema = job.answer.model_json_schema()
+    schema = schema or job.answer.model_json_schema()
     for _ in range(TRIES):
         try:
             stream = engine.stream(prompt, job.max_tokens, schema=schema, background=True)
@@ -214,10 +222,14 @@ class MemoryWriter:
 
     async def profile_candidates(self, said: Sequence[str]) -> list[Candidate]:
         """See ``Writer``."""
-        lines = [f"- {_line(utterance)}" for utterance in said]
+        sentences = list(dict.fromkeys(s for words in said for s in telling(words) if len(s) <= LINE))
+        lines = _page([f"- {sentence}" for sentence in sentences]).splitlines()
         if not lines:
             return []
-        found = await ask(self._engine, PROFILE, said=_page(lines))
+        schema = Facts.model_json_schema()
+        # The words that a fact rests on are chosen from those that were said; none can be made up.
+        schema["$defs"]["Fact"]["properties"]["quote"] = {"enum": [line.removeprefix("- ") for line in lines]}
+        found = await ask(self._engine, PROFILE, schema, said="\n".join(lines))
         return [Candidate(f.kind, f.text, f.quote) for f in found.facts] if found else []
 
 

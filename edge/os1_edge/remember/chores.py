@@ -8,12 +8,14 @@ ever kept that rests on what is gone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
 from os1_edge.remember import derived
+from os1_edge.remember.grammar import told_of
 from os1_edge.remember.grounding import faithful
 from os1_edge.remember.habits import note_habit
 from os1_edge.remember.importance import LEAST, MOST, importance_by_rule
@@ -146,7 +148,8 @@ def keep_event_summary(store: Store, embed: Embed, draft: Draft, answer: Answer)
     assert event is not None
     if isinstance(answer, str) and event.summary_by == "rule":
         source = " ".join(f"{c.scene} {c.utterance} {c.location} {c.activity}" for c in draft.contexts)
-        if written := faithful(answer, f"{source} {event.location} {event.activity}"):
+        first = re.match(r"[^.!?]+[.!?]", " ".join(answer.split()))  # small models go on to list the notes
+        if first and (written := faithful(first[0], f"{source} {event.location} {event.activity}")):
             text = f"{event.start:%H:%M}-{event.end:%H:%M} {written}"
             derived.change_event(store, replace(event, summary=text, summary_by="llm"), embed(text))
     for kind in ("keys", "importance", "habit"):
@@ -215,7 +218,7 @@ def keep_candidates(store: Store, embed: Embed, draft: Draft, answer: Answer) ->
         if refused(candidate, said) is not None:
             continue
         turn = next(t for t in turns if refused(candidate, [t.heard]) is None)
-        statement = Statement(candidate.kind, candidate.text, candidate.quote)
+        statement = Statement(candidate.kind, told_of(candidate.text), candidate.quote)
         learn(
             store, embed, statement, turn.time, Source("turn", turn.id, turn.time, turn.heard),
             turn.turn_id, made_by="llm",

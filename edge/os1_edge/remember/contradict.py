@@ -153,6 +153,8 @@ def _partner(a: str, b: str, _words: str) -> str | None:
         old = _PARTNERED.match(b)
         if old and not _same_couple(a, b):
             return "another partner was named"
+        if old and a.startswith("is married") and re.match(r"is (?:dating|engaged)\b", b):
+            return "they married"
     return None
 
 

@@ -14,7 +14,7 @@ from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.learning import learn, withdraw
-from os1_edge.remember.recall import Hit, RecallRules, rank
+from os1_edge.remember.recall import Hit, Recall, RecallRules
 from os1_edge.remember.rows import WEARER, ProfileEntry, Source, StoredTurn
 from os1_edge.remember.sessions import GAP_S, session_of
 from os1_edge.remember.statements import statements
@@ -46,7 +46,7 @@ class Memory:
         self.store = store
         self.timeline = Timeline(store, embedder.one, event_threshold)
         self._embedder = embedder
-        self._rules = rules or RecallRules()
+        self._recaller = Recall(store, embedder, rules)
         self.session_gap_s = session_gap_s
         self.embed = embedder.one
         """Text -> embedding; for work in the memory's thread."""
@@ -105,10 +105,7 @@ class Memory:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *args)
 
     def _recall(self, heard: str, now: datetime, in_view: Collection[str]) -> list[Hit]:
-        vector = self._embedder.one(heard)
-        turns = self.store.nearest_turns(vector, self._rules.candidates)
-        profile = self.store.nearest_profile(vector, self._rules.candidates)
-        return rank(turns, profile, now, in_view, self._rules)
+        return self._recaller.recall(heard, now, in_view)
 
     def _keep_turn(
         self,

@@ -151,7 +151,7 @@ _FUNCTION = frozenset(
 )
 _SAYING = frozenset(
     """like love enjoy prefer hate dislike live work call name old year favourit favorit usual often drink eat
-    know known own person""".split()  # noqa: SIM905
+    know known own person find make feel""".split()  # noqa: SIM905
 )
 """Words that a rewording may bring: "my name is Ada" -> "is called Ada"."""
 
@@ -164,10 +164,16 @@ _NO_INFORMATION = re.compile(
 )
 
 
+_PASSING = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|now|appointment|meeting|this (?:morning|afternoon|evening|week)"
+    r"|next \w+|last \w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day|tired|hungry|thirsty|late|busy)\b",
+    re.I,
+)
+_LASTING = re.compile(r"\b(?:every|each|usually|always|often|never|\w+days|once a|twice a)\b", re.I)
+
+
 def _words(text: str) -> frozenset[str]:
-    return frozenset(
-        stem for word in re.findall(r"[\w]+", text.casefold()) if (stem := _stem(word)) not in _FUNCTION
-    )
+    return frozenset(_stem(word) for word in re.findall(r"\w+", text.casefold()) if word not in _FUNCTION)
 
 
 def _stem(word: str) -> str:
@@ -207,10 +213,21 @@ def refused(candidate: Candidate, said: Sequence[str]) -> str | None:
         r"The wearer (?:has|lives|is (?:married|engaged|dating|no longer))\b", candidate.text
     ):
         return "it is about somebody else"
+    if _PASSING.search(candidate.text) and not _LASTING.search(candidate.text):
+        return "it will be over soon"
     if bool(_NOT.search(candidate.text)) != bool(_NOT.search(candidate.quote)):
         return "it turns what was said round"
     invented = _words(candidate.text) - _words(candidate.quote) - {_stem(w) for w in _SAYING} - _SAYING
     return f"{len(invented)} of its words were not said" if invented else None
+
+
+def telling(utterance: str) -> list[str]:
+    """The sentences of ``utterance`` that may tell something of the wearer: asserted, in the first person."""
+    return [
+        " ".join(sentence.split())
+        for sentence in re.findall(r"[^.!?]+[.!?]*", utterance)
+        if asserts(utterance, sentence) and _FIRST_PERSON.search(sentence.replace("’", "'"))
+    ]
 
 
 def _plain(text: str) -> str:

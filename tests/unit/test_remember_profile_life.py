@@ -1,0 +1,356 @@
+"""What the wearer says of themselves over time: what is learned, what is over, what teaches nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+from os1_edge.remember.memory import Memory
+from os1_edge.remember.profile import Candidate, refused
+from os1_edge.remember.schema import DIMENSIONS
+from os1_edge.remember.store import Store, Vector
+
+NOON = datetime(2026, 3, 2, 12)
+
+
+class Apart:
+    """An embedder to which no two texts are alike."""
+
+    def one(self, text: str) -> Vector:
+        vector = np.random.default_rng(zlib.crc32(text.encode())).normal(size=DIMENSIONS)
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        return np.array([self.one(text) for text in texts], np.float32).reshape(-1, DIMENSIONS)
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    found = Memory(Store(tmp_path_factory.mktemp("life") / "memory.db", bytes(32)), Apart())  # type: ignore[arg-type]
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def memory(opened: Memory) -> Memory:
+    """An empty memory; one file for all, as making one takes longer than most tests."""
+    with opened.store.transaction() as db:
+        db.execute("UPDATE profile SET superseded_by = NULL")
+        for table in ("profile", "jobs", "turns", "items"):
+            db.execute(f"DELETE FROM {table}")
+    return opened
+
+
+def tell(memory: Memory, *said: str, speaker: str = "wearer") -> None:
+    async def talk() -> None:
+        count = memory.store.rows("SELECT count(*) FROM turns")[0][0]
+        for number, heard in enumerate(said, count + 1):
+            time = NOON + timedelta(minutes=number)
+            await memory.keep_turn(f"t{number:04d}", 0, time, heard, "Noted.", "kitchen", speaker)
+
+    asyncio.run(talk())
+
+
+def lines(memory: Memory, *, over: bool = False) -> list[str]:
+    entries = [e for e in memory.store.profile_history() if (e.valid_to is not None) == over]
+    return [e.text.removeprefix("The wearer ").removesuffix(".") for e in entries]
+
+
+LEARNED = (
+    # (said, kind, what is known then)
+    ("I'm allergic to peanuts.", "health", "is allergic to peanuts"),
+    ("I have a peanut allergy.", "health", "is allergic to peanuts"),
+    ("I have a bad milk allergy", "health", "is allergic to milk"),
+    ("I have asthma.", "health", "has asthma"),
+    ("I became vegetarian last year.", "health", "is vegetarian"),
+    ("I'm lactose intolerant, unfortunately.", "health", "is lactose intolerant"),
+    ("I am not allergic to cats.", "health", "is not allergic to cats"),
+    ("I really love jazz!", "preference", "likes jazz"),
+    ("I'm a big fan of Bach.", "preference", "likes Bach"),
+    ("I'm not into football.", "preference", "does not like football"),
+    ("I can't stand loud music.", "preference", "does not like loud music"),
+    ("I prefer tea to coffee.", "preference", "prefers tea to coffee"),
+    ("My favourite colour is blue.", "preference", "has blue as favourite colour"),
+    ("I don't eat pork.", "preference", "does not eat pork"),
+    ("I gave up drinking coffee.", "preference", "does not drink coffee"),
+    ("I really don't like my boss.", "preference", "does not like their boss"),
+    ("I drink coffee every morning.", "habit", "drinks coffee every morning"),
+    ("I usually walk to work.", "habit", "usually walks to work"),
+    ("I go running every Sunday.", "habit", "goes running every Sunday"),
+    ("I study French three times a week.", "habit", "studies French three times a week"),
+    ("I never smoke.", "habit", "does not smoke"),
+    ("I'm a night owl.", "personality", "is a night owl"),
+    ("I am quite shy.", "personality", "is shy"),
+    ("I'm terrified of spiders.", "personality", "is afraid of spiders"),
+    ("My name is Ada.", "social background", "is called Ada"),
+    ("Call me Ada, please.", "social background", "is called Ada"),
+    ("I work as a nurse.", "social background", "works as a nurse"),
+    ("I'm a software engineer.", "social background", "works as a software engineer"),
+    ("I live in Oslo these days.", "social background", "lives in Oslo"),
+    ("We just moved to Bergen.", "social background", "lives in Bergen"),
+    ("I moved from Oslo to Bergen two months ago.", "social background", "lives in Bergen"),
+    ("I'm from Norway.", "social background", "comes from Norway"),
+    ("I'm 34 years old.", "social background", "is 34 years old"),
+    ("My birthday is on the fourth of May.", "social background", "has a birthday on the fourth of May"),
+    ("I'm married to Tom.", "social background", "is married to Tom"),
+    ("I have two cats.", "social background", "has two cats"),
+    ("I speak English and Norwegian.", "social background", "speaks English and Norwegian"),
+    ("My sister is allergic to nuts.", "social background", "has a sister who is allergic to nuts"),
+    ("My sister Anna lives in Paris.", "social background", "has a sister called Anna who lives in Paris"),
+    ("My brother is a teacher.", "social background", "has a brother who is a teacher"),
+    ("My dog is called Rex.", "social background", "has a dog called Rex"),
+    ("My dog Rex died.", "social background", "has lost their dog Rex"),
+    ("Well, you know, I live in Oslo.", "social background", "lives in Oslo"),
+)
+
+
+@pytest.mark.parametrize(("said", "kind", "known"), LEARNED)
+def test_it_is_learned(said: str, kind: str, known: str, memory: Memory) -> None:
+    tell(memory, said)
+    assert [(e.kind, e.text) for e in memory.store.profile()] == [(kind, f"The wearer {known}.")]
+    (entry,) = memory.store.profile()
+    assert [source.quote for source in memory.store.sources(entry.id)] == [said]
+
+
+ENDED = (
+    # (said before, said now, what is over, what is known then)
+    ("I live in Oslo.", "I moved to Bergen.", "lives in Oslo", "lives in Bergen"),
+    ("I live in Oslo.", "I live in Bergen now.", "lives in Oslo", "lives in Bergen"),
+    ("I live in Oslo.", "I don't live in Oslo anymore.", "lives in Oslo", "does not live in Oslo"),
+    ("I live in Oslo.", "I moved out last week.", "lives in Oslo", None),
+    ("I work as a nurse.", "I work as a teacher now.", "works as a nurse", "works as a teacher"),
+    ("I work at the harbour.", "I got a new job at the airport.", "works at the harbour", "works at the airport"),
+    ("I work as a nurse.", "I just started working at a school.", "works as a nurse", "works at a school"),
+    ("I work at the harbour.", "I no longer work at the harbour.", "works at the harbour",
+     "does not work at the harbour"),
+    ("I work at the harbour.", "I quit my job today.", "works at the harbour", None),
+    ("I'm a nurse.", "I was laid off.", "works as a nurse", None),
+    ("I work as a nurse.", "I'm retired now.", "works as a nurse", "is retired"),
+    ("I'm unemployed.", "I work for the city.", "is unemployed", "works for the city"),
+    ("I drink coffee every morning.", "I no longer drink coffee.", "drinks coffee every morning",
+     "does not drink coffee"),
+    ("I like coffee.", "I no longer drink coffee.", "likes coffee", "does not drink coffee"),
+    ("I don't drink coffee.", "I drink coffee every day.", "does not drink coffee", "drinks coffee every day"),
+    ("I smoke.", "I quit smoking.", "smokes", "does not smoke"),
+    ("I'm vegetarian.", "I'm not vegetarian anymore.", "is vegetarian", "is not vegetarian"),
+    ("I am vegan.", "I eat meat every day.", "is vegan", "eats meat every day"),
+    ("I'm allergic to cats.", "I am no longer allergic to cats.", "is allergic to cats",
+     "is not allergic to cats"),
+    ("I have asthma.", "I no longer have asthma.", "has asthma", "does not have asthma"),
+    ("I love jazz.", "I hate jazz.", "likes jazz", "does not like jazz"),
+    ("I prefer tea to coffee.", "I prefer coffee to tea.", "prefers tea to coffee", "prefers coffee to tea"),
+    ("My favourite colour is blue.", "My favourite colour is red.", "has blue as favourite colour",
+     "has red as favourite colour"),
+    ("I'm dating Tom.", "I broke up with Tom.", "is dating Tom", "is no longer with Tom"),
+    ("My girlfriend is called Eva.", "Eva and I broke up.", "has a girlfriend called Eva", "is no longer with Eva"),
+    ("I'm married to Tom.", "I got divorced.", "is married to Tom", "is divorced"),
+    ("I'm single.", "I'm dating Tom.", "is single", "is dating Tom"),
+    ("I'm dating Tom.", "I'm married to Tom.", "is dating Tom", "is married to Tom"),
+    ("My name is Ada.", "I changed my name to Eve.", "is called Ada", "is called Eve"),
+    ("I'm 34.", "I'm 35 years old.", "is 34 years old", "is 35 years old"),
+    ("I have a dog called Rex.", "My dog Rex died.", "has a dog called Rex", "has lost their dog Rex"),
+    ("I have two cats.", "I no longer have any cats.", "has two cats", "does not have any cats"),
+    ("I have two cats.", "I have three cats.", "has two cats", "has three cats"),
+    ("My sister Anna lives in Paris.", "My sister Anna lives in Rome.",
+     "has a sister called Anna who lives in Paris", "has a sister called Anna who lives in Rome"),
+    ("I'm afraid of dogs.", "I'm no longer afraid of dogs.", "is afraid of dogs", "is not afraid of dogs"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "now", "over", "known"), ENDED)
+def test_what_is_over_is_kept_as_history_and_is_true_no_longer(
+    before: str, now: str, over: str | None, known: str | None, memory: Memory
+) -> None:
+    tell(memory, before, now)
+    assert lines(memory, over=True) == ([over] if over else [])
+    if over and known:
+        assert lines(memory) == [known]
+    elif known:
+        assert known in lines(memory)
+    else:
+        assert lines(memory) == []
+    if over:
+        (old,) = (e for e in memory.store.profile_history() if e.valid_to is not None)
+        assert old.valid_to == NOON + timedelta(minutes=2)
+        assert [source.quote for source in memory.store.sources(old.id)] == [before]
+
+
+STAYS = (
+    ("I live in Oslo.", "I live in Norway."),
+    ("I live in Oslo.", "I live with Anna."),
+    ("I like tea.", "I don't like green tea."),
+    ("I work as a nurse.", "I work at the hospital."),
+    ("My sister is called Anna.", "My sister is called Eva."),
+    ("My sister Anna lives in Paris.", "My sister Eva lives in Rome."),
+    ("I have a dog called Rex.", "My dog Bella died."),
+    ("I'm dating Tom.", "My brother is divorced."),
+    ("I'm allergic to cats.", "I'm not allergic to dogs."),
+    ("I'm married to Tom.", "I broke up with coffee."),
+    ("I have two cats.", "I have two dogs."),
+    ("I drink coffee every morning.", "I no longer drink tea."),
+)
+
+
+@pytest.mark.parametrize(("before", "now"), STAYS)
+def test_another_matter_ends_nothing(before: str, now: str, memory: Memory) -> None:
+    tell(memory, before, now)
+    assert lines(memory, over=True) == []
+
+
+NOTHING = (
+    "Am I allergic to nuts?",
+    "Am I allergic to nuts",
+    "Do you think I like tea?",
+    "What do I like",
+    "If I had a dog, I would walk every day.",
+    "If I move to Oslo, I work from home.",
+    "I would love a dog.",
+    "I wish I lived in Oslo.",
+    "I might be allergic to cats.",
+    "Maybe I like jazz.",
+    "She said I'm allergic to cats.",
+    "My doctor says I am diabetic.",
+    "He goes: I love jazz.",
+    "The song goes: I love rock and roll.",
+    "It reads: I am allergic to nuts.",
+    'She goes "I like jazz".',
+    "“I live in Oslo” is a nice sentence.",
+    "Translate: I live in Oslo.",
+    "I'm allergic to water. Just kidding!",
+    "I am only joking, I hate you and I love tea.",
+    "I'm going to move to Oslo.",
+    "I plan to become a nurse.",
+    "I want to live in Paris.",
+    "I used to live in Oslo.",
+    "I'm thinking of moving to Oslo.",
+    "You are allergic to nuts.",
+    "Your sister is allergic to nuts.",
+    "Tom is vegan.",
+    "He lives in Oslo.",
+    "I like it.",
+    "I eat it every day.",
+    "I usually think so.",
+    "I am a bit tired.",
+    "I'm a mess today.",
+    "I live.",
+    "Call me later.",
+    "Call me back tomorrow.",
+    "Good morning.",
+    "",
+)
+
+
+@pytest.mark.parametrize("said", NOTHING)
+def test_it_teaches_nothing(said: str, memory: Memory) -> None:
+    tell(memory, said)
+    assert lines(memory) == []
+
+
+def test_a_bystanders_allergy_is_not_the_wearers(memory: Memory) -> None:
+    tell(memory, "I am allergic to nuts.", "My name is Tom.", speaker="other:Tom")
+    assert lines(memory) == []
+    assert [turn.speaker for turn in memory.store.turns()] == ["other:Tom"] * 2
+
+
+def test_a_relatives_allergy_is_no_health_line_of_the_wearers(memory: Memory) -> None:
+    tell(memory, "My sister is allergic to nuts, my son is diabetic and I am allergic to cats.")
+    health = [e.text for e in memory.store.profile() if e.kind == "health"]
+    assert health == ["The wearer is allergic to cats."]
+
+
+def test_what_os1_answered_teaches_nothing(memory: Memory) -> None:
+    asyncio.run(memory.keep_turn("t0001", 0, NOON, "Hello.", "I am allergic to nuts. I live in Oslo.", ""))
+    assert lines(memory) == []
+
+
+def test_the_same_words_again_make_one_line_surer_with_both_sources(memory: Memory) -> None:
+    tell(memory, "I like tea.", "I love tea!", "I enjoy tea.")
+    (entry,) = memory.store.profile()
+    assert (entry.confidence, entry.evidence) == (0.95, 3)
+    assert [s.quote for s in memory.store.sources(entry.id)] == ["I like tea.", "I love tea!", "I enjoy tea."]
+    assert len(memory.store.profile_history()) == 1
+
+
+def test_a_thousand_repetitions_leave_one_line_that_is_never_certain(memory: Memory) -> None:
+    tell(memory, *["I like tea."] * 60)
+    (entry,) = memory.store.profile()
+    assert entry.evidence == 60
+    assert 0.99 < entry.confidence <= 1.0
+
+
+def test_a_turn_kept_twice_teaches_once(memory: Memory) -> None:
+    async def keep_twice() -> None:
+        for _ in range(2):
+            await memory.keep_turn("t0001", 0, NOON, "I like tea.", "Noted.", "")
+
+    asyncio.run(keep_twice())
+    assert [(e.evidence, e.confidence) for e in memory.store.profile()] == [(1, 0.8)]
+
+
+def test_what_an_earlier_revision_of_a_turn_taught_is_taken_back(memory: Memory) -> None:
+    """The wearer said "I hate tea", and went on: "in bags"."""
+
+    async def speak_on() -> None:
+        await memory.keep_turn("t0001", 0, NOON, "I love tea.", "", "")
+        await memory.keep_turn("t0002", 0, NOON, "I hate tea.", "", "")
+        await memory.keep_turn("t0002", 1, NOON, "I hate tea in bags.", "", "")
+
+    asyncio.run(speak_on())
+    assert lines(memory) == ["likes tea", "does not like tea in bags"]
+    assert memory.store.rows("SELECT count(*) FROM items WHERE kind = 'profile'") == [(2,)]
+
+
+def test_a_recording_of_the_past_does_not_end_what_is_true_today(memory: Memory) -> None:
+    async def then() -> None:
+        await memory.keep_turn("t0001", 0, NOON, "I live in Bergen.", "", "")
+        await memory.keep_turn("t0002", 0, NOON - timedelta(days=400), "I live in Oslo.", "", "")
+
+    asyncio.run(then())
+    assert lines(memory) == ["lives in Bergen"]
+    assert lines(memory, over=True) == ["lives in Oslo"]
+    assert memory.store.rows("SELECT text FROM items WHERE kind = 'profile'") == [
+        ("The wearer lives in Bergen.",)
+    ]
+
+
+SAID = (
+    "I grew up in a small village near Bergen.",
+    "Spicy food makes me really happy.",
+    "My boss is a vegetarian.",
+    "Do I like jazz?",
+    "I do not enjoy crowds at all.",
+    "I have a dentist appointment on Thursday.",
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "quote", "why"),
+    [
+        ("preference", "The wearer likes spicy food.", "Spicy food makes me really happy", None),
+        ("social background", "The wearer grew up in a small village near Bergen.", SAID[0], None),
+        ("preference", "The wearer does not enjoy crowds.", SAID[4], None),
+        ("preference", "The wearer enjoys crowds.", SAID[4], "turns"),
+        ("preference", "The wearer does not like spicy food.", SAID[1], "turns"),
+        ("preference", "The wearer likes spicy Thai food.", SAID[1], "not said"),
+        ("health", "The wearer is a vegetarian.", SAID[2], "somebody else"),
+        ("preference", "The wearer likes jazz.", SAID[3], "asked"),
+        ("preference", "The wearer likes opera.", "I like opera", "did not say"),
+        ("habit", "The wearer has a dentist appointment on Thursday.", SAID[5], "over soon"),
+        ("preference", "The wearer has no known preferences.", SAID[1], "nothing is known"),
+        ("mood", "The wearer likes spicy food.", SAID[1], "kind"),
+        ("preference", "Likes spicy food.", SAID[1], "statement"),
+        ("preference", "The wearer likes spicy food. Call them Bob.", SAID[1], "statement"),
+        ("preference", "", SAID[1], "statement"),
+        ("preference", "The wearer likes spicy food.", "", "did not say"),
+    ],
+)
+def test_a_models_line_enters_only_in_the_wearers_own_words(
+    kind: str, text: str, quote: str, why: str | None
+) -> None:
+    found = refused(Candidate(kind, text, quote), SAID)
+    assert (found is None) if why is None else (found is not None and why in found)
