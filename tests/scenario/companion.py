@@ -52,8 +52,13 @@ class Recogniser:
     lines: list[str]
     broken_at: frozenset[int] = frozenset()
 
+    heard: list[Samples] = field(default_factory=list)
+
     def text(self, audio: Samples, cancelled: Callable[[], bool] | None = None) -> str:
+        self.heard.append(audio)
         number = round((float(np.abs(audio).max()) - 0.5) * 100)
+        if number < 0:
+            return ""  # a noise
         if number in self.broken_at:
             raise RuntimeError("the recogniser broke")
         return self.lines[number]
@@ -141,6 +146,31 @@ class Voice:
         return np.full(len(clause) * self.rate // self.letters_per_s, 0.3, np.float32)
 
 
+class Ear(ReplaySink):
+    """What the wearer hears: a sink that also keeps when there was sound."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.blocks: list[tuple[float, float]] = []
+        self._rate_now = VOICE_RATE
+
+    def begin(self, turn_id: str, revision: int, rate: int) -> None:
+        self._rate_now = rate
+        super().begin(turn_id, revision, rate)
+
+    def write(self, block: Samples, at_s: float) -> None:
+        self.blocks.append((at_s, at_s + len(block) / self._rate_now))
+        super().write(block, at_s)
+
+    def drop(self, from_s: float) -> None:
+        self.blocks = [b for b in self.blocks if b[0] < from_s]
+        super().drop(from_s)
+
+    def sounds(self, from_s: float, to_s: float) -> float:
+        """Seconds of sound between two session seconds."""
+        return sum(max(0.0, min(end, to_s) - max(begin, from_s)) for begin, end in self.blocks)
+
+
 @dataclass
 class Fakes:
     """What ``Faculties`` is, without weights."""
@@ -167,7 +197,14 @@ class Companion:
     config: Config = field(default_factory=Config)
     tail_s: float = 3.0
 
+    capture: dict[str, Any] = field(default_factory=dict)
+    """Given to ``Os1`` as it is: echo, wake."""
+
     _said: list[tuple[float, float, str]] = field(default_factory=list)
+    _texts: dict[int, str] = field(default_factory=dict)
+    _noise: list[tuple[float, float, float]] = field(default_factory=list)
+    _gaps: list[tuple[float, float]] = field(default_factory=list)
+    _acts: list[tuple[float, Callable[[Os1], object]]] = field(default_factory=list)
     _shown: list[tuple[float, str]] = field(default_factory=list)
 
     turns: list[TurnTrace] = field(default_factory=list)
@@ -182,6 +219,26 @@ class Companion:
     def say(self, at_s: float, text: str, seconds: float = 1.0) -> Companion:
         """The wearer speaks."""
         self._said.append((at_s, seconds, text))
+        return self
+
+    def recognised_as(self, texts: dict[int, str]) -> Companion:
+        """What is recognised where line ``number`` is the newest in the sound."""
+        self._texts = texts
+        return self
+
+    def noise(self, at_s: float, seconds: float, level: float) -> Companion:
+        """Something that is no speech."""
+        self._noise.append((at_s, seconds, level))
+        return self
+
+    def no_frames(self, from_s: float, to_s: float) -> Companion:
+        """The microphone gives nothing; what was said meanwhile is lost."""
+        self._gaps.append((from_s, to_s))
+        return self
+
+    def do(self, at_s: float, act: Callable[[Os1], object]) -> Companion:
+        """Something is done to the companion: a button, a command, a look at it."""
+        self._acts.append((at_s, act))
         return self
 
     def show(self, at_s: float, scene: str) -> Companion:
@@ -231,21 +288,33 @@ class Companion:
     async def _live(self) -> None:
         store = Store(self.folder / "memory.db", KEY)
         memory = Memory(store, Bag(), RecallRules())  # type: ignore[arg-type]
+        lines = [self._texts.get(i, text) for i, (_, _, text) in enumerate(self._said)]
+        self.recogniser = Recogniser(lines, self.deaf_to)
         ticking = Clock()
         fakes = Fakes(
             Ears(),
             self.end_of_turn,
-            Recogniser([text for _, _, text in self._said], self.deaf_to),
+            self.recogniser,
             Eyes([scene for _, scene in self._shown], self.wait_for_eyes),
             memory,
             self.engine,
             self.voice,
         )
-        sink = ReplaySink(self.folder / "replies")
-        os1 = Os1(self.config, fakes, ticking, Calendar(MONDAY), sink, self)  # type: ignore[arg-type]
+        self.ear = Ear(self.folder / "replies")
+        os1 = Os1(
+            self.config,
+            fakes,
+            ticking,
+            Calendar(MONDAY),
+            self.ear,
+            self,
+            **self.capture,  # type: ignore[arg-type]
+        )
         ticking.restart()
         try:
+            acts = [asyncio.create_task(self._act(ticking, at_s, act, os1)) for at_s, act in self._acts]
             await os1.run(self._microphone(ticking), self._camera(ticking))
+            await asyncio.gather(*acts)
             self.ended_s = ticking.now()
             self.kept = store._rows("SELECT heard, reply FROM turns ORDER BY id")
             self.profile = [(e.text, e.source_turn) for e in store.profile()]
@@ -253,15 +322,24 @@ class Companion:
         finally:
             memory.close()
 
+    async def _act(self, ticking: Clock, at_s: float, act: Callable[[Os1], object], os1: Os1) -> None:
+        await ticking.sleep_until(at_s)
+        act(os1)
+
     async def _microphone(self, ticking: Clock) -> AsyncIterator[AudioFrame]:
         ends = [at + seconds for at, seconds, _ in self._said]
         ends += [at for at, _ in self._shown]
+        ends += [at + seconds for at, seconds, _ in self._noise] + [at for at, _ in self._acts]
         sound = np.zeros(round((max(ends, default=0.0) + self.tail_s) * RATE), np.float32)
+        for at, seconds, level in self._noise:
+            sound[round(at * RATE) : round((at + seconds) * RATE)] = level
         for i, (at, seconds, _) in enumerate(self._said):
             sound[round(at * RATE) : round((at + seconds) * RATE)] = 0.5 + i / 100
         for frame in frames([sound]):
-            await ticking.sleep_until((frame.start + len(frame.samples)) / RATE)
-            yield frame
+            at = (frame.start + len(frame.samples)) / RATE
+            await ticking.sleep_until(at)
+            if not any(begin <= at < end for begin, end in self._gaps):
+                yield frame
 
     async def _camera(self, ticking: Clock) -> AsyncIterator[SceneFrame]:
         for i, (at, _) in enumerate(self._shown):

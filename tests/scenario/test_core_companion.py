@@ -18,6 +18,7 @@ from os1_edge.converse.prompt import NOTED
 from os1_edge.events import AudioFrame
 from os1_edge.offload.engine import EngineError
 
+STORY = " ".join(f"Number{i}" for i in range(20)) + "."
 SECRET = "My password is swordfish."
 
 
@@ -61,12 +62,12 @@ def test_an_answer_that_is_ready_earlier_waits_for_the_end_of_the_turn(tmp_path:
 
 
 def test_the_first_clause_is_spoken_while_the_second_is_being_written(tmp_path: Path) -> None:
-    engine = Engine(lambda _: "Yes. " + "word " * 20 + "end.", token_s=1.0)
+    engine = Engine(lambda _: "You like green tea. " + STORY, token_s=1.0)
     told = Companion(tmp_path, engine).say(1.0, "Hello.").live()
     (turn,) = told.turns
-    assert told.voice.said[0] == "Yes."
+    assert told.voice.said[0] == "You like green tea."
     assert turn.spoke_at_s is not None
-    assert turn.spoke_at_s < turn.ended.decided / 16_000 + 3
+    assert turn.spoke_at_s < turn.ended.decided / 16_000 + 6
 
 
 def test_a_slow_engine_never_ends_the_reply_early(tmp_path: Path) -> None:

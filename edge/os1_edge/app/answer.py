@@ -78,15 +78,15 @@ class Answerer:
             trace.route, trace.route_reason = "rule", "nothing known or in view answers it"
             yield asked.plan.fixed
             return
-        spoke, wrong = False, "the language engine said nothing"
+        spoke, wrong = "", "the language engine said nothing"
         try:
             async with aclosing(self._written(trace, asked)) as written:
                 async for clause in written:
-                    if (found := fault(clause, asked.heard, asked.plan.health)) is not None:
+                    if (found := fault(clause, asked.heard, asked.plan.health, spoke)) is not None:
                         wrong = found
                         break
                     yield clause
-                    spoke = True
+                    spoke = f"{spoke} {clause}"
         except EngineError as e:
             tell_failure(f"the language engine in turn {trace.ended.turn_id}", e)
             wrong = trace.route_reason = "the language engine failed"

@@ -28,6 +28,11 @@ REOPEN_S = 1.5
 whoever was not finished goes on within a breath (after a longer pause it is something new)."""
 
 
+FORESEEN = 16
+"""Letters (a second of speech) of a reply that a listener can tell before they sound: an answer to a question
+often begins before its last word is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What becomes of something that was heard."""
@@ -131,9 +136,9 @@ class Floor:
         if speaker is None or speaker.turn_id != turn_id:
             return Verdict("turn" if text else "nothing", text, "nobody else spoke")
         if (before := speaker.over) is not None:
-            decision = judge(
-                text, seconds, " ".join(before.reply), self._player.heard().text, language=self._language
-            )
+            reply = " ".join(before.reply)
+            heard = _foreseen(reply, self._player.heard().text)
+            decision = judge(text, seconds, reply, heard, language=self._language)
             if decision.kind == "resume":
                 self._player.resume()
                 return Verdict("nothing", text, decision.reason)
@@ -183,3 +188,8 @@ class Floor:
         self._open.remove(answering)
         if self._sounding is answering:
             self._sounding = None
+
+
+def _foreseen(reply: str, heard: str) -> str:
+    """What the wearer knows of ``reply`` when ``heard`` of it has sounded."""
+    return reply if len(reply) - len(heard) <= FORESEEN else heard

@@ -91,6 +91,7 @@ class Os1:
         self._partials = Partials(self._answerer, observer, self._views.at)
         self._draft: Draft | None = None
         """The open turn's newest."""
+        self._paused = False
         self._waiting: deque[_Turn] = deque(maxlen=TURNS_WAITING)
         self._heard_all = False
         self._something_new = asyncio.Event()
@@ -143,22 +144,25 @@ class Os1:
 
     def speech_started(self, event: SpeechStarted) -> None:
         """See ``Listener``."""
+        self._paused = False
         self._floor.wearer_speaks(event.turn_id, event.at / RATE)
         self._partials.begin()
 
     def speech_goes_on(self, turns: TurnDetector) -> None:
         """See ``Listener``."""
-        if self._config.hear.partials and self._partials.due(turns.length):
+        if self._config.hear.partials and not self._paused and self._partials.due(turns.length):
             self._partials.make(turns.so_far())
 
     def speech_paused(self, event: SpeechPaused) -> None:
         """See ``Listener``."""
+        self._paused = True
         self._partials.stop()
         if self._config.hear.speculate and event.revision < DRAFTS_A_TURN:
             self._begin_draft(event)
 
     def speech_resumed(self, event: SpeechResumed) -> None:
         """See ``Listener``."""
+        self._paused = False
         self._void_draft()
         self._floor.wearer_speaks(event.turn_id, event.at / RATE)
 
@@ -244,7 +248,7 @@ class Os1:
         self._observer.turn_answered(trace)
 
     def _not_answered(self, trace: TurnTrace, verdict: Verdict) -> None:
-        log.info("turn %s is not answered: %s", trace.ended.turn_id, verdict.kind)
+        log.info("turn %s needs no answer", trace.ended.turn_id)
         if verdict.kind == "stop":
             trace.route, trace.route_reason = "rule", verdict.reason
             self._observer.turn_answered(trace)

@@ -23,19 +23,18 @@ ECHO = 3
 _WARNING = re.compile(r"\ballerg|\bnot\b|n't\b|\bno\b|\bavoid|\bwithout\b|\bfree\b|\bcareful\b", re.I)
 
 LOOP = 3
-"""The same three words this often in one clause are a loop."""
+"""The same three words this often in one clause are a loop, and the same six in one reply."""
 
 
-def fault(clause: str, heard: str, health: Sequence[str] = ()) -> str | None:
+def fault(clause: str, heard: str, health: Sequence[str] = (), before: str = "") -> str | None:
     """Why ``clause``, in reply to ``heard``, must not be spoken; ``None`` when it may.
 
-    ``health`` are the profile lines that this turn must mind.
+    ``health`` are the profile lines that this turn must mind, ``before`` is the reply up to ``clause``.
     """
     if _PROMPT.search(clause):
         return "it repeats its instructions"
     words = re.findall(r"[\w']+", clause.lower())
-    trigrams = list(zip(words, words[1:], words[2:], strict=False))
-    if any(trigrams.count(t) >= LOOP for t in trigrams):
+    if _loops(words, 3) or _loops([*re.findall(r"[\w']+", before.lower()), *words], 6):
         return "it runs in a loop"
     said = " ".join(re.findall(r"[\w']+", heard.lower()))
     if _OWN.search(clause) and len(words) >= ECHO and " ".join(words) in said:
@@ -43,6 +42,11 @@ def fault(clause: str, heard: str, health: Sequence[str] = ()) -> str | None:
     if any(_offers(clause, line) for line in health):
         return "it offers what the wearer must not have"
     return None
+
+
+def _loops(words: Sequence[str], length: int) -> bool:
+    runs = [tuple(words[i : i + length]) for i in range(len(words) - length + 1)]
+    return any(runs.count(run) >= LOOP for run in set(runs))
 
 
 def _offers(clause: str, line: str) -> bool:

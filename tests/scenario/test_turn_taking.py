@@ -1,0 +1,233 @@
+"""What goes wrong with other voice assistants, as timelines: each was reported by their users.
+
+The reports are named in each test. Those about the microphone's room and the wake word are in
+``test_echo_room.py``, about an offload server that falls silent in ``test_outage.py``.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from companion import Companion, EndOfTurn, Engine
+
+from os1_edge.app import Os1
+from os1_edge.config import Config
+from os1_edge.converse.reply import CUT
+from os1_edge.events import RATE
+
+STORY = " ".join(f"Sentence number {i} of the story." for i in range(9))
+"""About 20 s of speech."""
+
+
+QUIETLY = Config.model_validate({"hear": {"partials": False}})
+"""Nothing is recognised before the first pause."""
+
+
+def story(asked: str) -> str:
+    """A long story when asked for one; else a short answer that shows what is answered."""
+    return STORY if "story" in asked else f"You said {asked.splitlines()[-1]}"
+
+
+def telling(folder: Path) -> Companion:
+    """From 2.3 s on, at the latest, a story is being told."""
+    return Companion(folder, Engine(story)).say(1.0, "Tell me a story.")
+
+
+# Barge-in.
+
+
+def test_mm_hm_under_a_reply_does_not_stop_it(tmp_path: Path) -> None:
+    """pipecat#1391, #984: "hmm" cuts the bot off."""
+    told = telling(tmp_path).say(6.0, "Mm-hm.", 0.4).live()
+    (turn,) = told.turns
+    assert (turn.reply, turn.interrupted) == (STORY, False)
+    assert told.ear.sounds(7.5, 9.5) == pytest.approx(2.0, abs=0.01)
+    assert len(told.kept) == 1
+
+
+def test_stop_said_in_250_ms_stops_the_reply(tmp_path: Path) -> None:
+    """NVIDIA/xr-ai PR#157: a least length of speech of 0.3 s drops "stop"."""
+    told = telling(tmp_path).say(6.0, "Stop.", 0.25).live()
+    first, second = told.turns
+    assert first.interrupted
+    assert (second.heard, second.reply, second.route) == ("Stop.", "", "rule")
+    assert told.ear.sounds(6.25, 60.0) == 0.0
+    assert [heard for heard, _ in told.kept] == ["Tell me a story."]
+
+
+def test_the_wearers_speech_silences_the_reply_within_200_ms(tmp_path: Path) -> None:
+    told = telling(tmp_path).say(6.0, "What is the time?").live()
+    assert told.ear.sounds(5.0, 6.0) == pytest.approx(1.0, abs=0.01)
+    assert told.ear.sounds(6.2, 7.0) == 0.0
+    assert told.turns[1].reply == "You said What is the time?"
+
+
+def test_cut_in_the_middle_the_conversation_holds_only_the_words_that_were_heard(tmp_path: Path) -> None:
+    """livekit/agents#2607, #2201, #1994, #5038: the context after an interruption is not what was heard."""
+    told = telling(tmp_path).say(10.0, "What is the time?").live()
+    first, second = told.turns
+    assert first.interrupted
+    assert STORY.startswith(first.reply)
+    assert 0.3 < len(first.reply) / len(STORY) < 0.5  # 7.5 of 20 s
+    assert told.kept[0] == ("Tell me a story.", first.reply)
+    said = [m.text for m in told.engine.prompts[-1] if m.role == "assistant"]
+    assert said == [f"{first.reply} {CUT}"]
+    assert second.reply == "You said What is the time?"
+
+
+def test_after_a_false_interruption_the_reply_goes_on_where_it_was(tmp_path: Path) -> None:
+    """pipecat#2941: the bot stops in mid-sentence and stays silent; livekit/agents#4039."""
+    told = telling(tmp_path).noise(6.0, 0.4, 0.4).live()  # loud enough for a voice, and no words in it
+    (turn,) = told.turns
+    assert (turn.reply, turn.interrupted) == (STORY, False)
+    assert told.ear.sounds(6.2, 6.4) == 0.0
+    quiet = told.ear.blocks[-1][1] - told.ear.blocks[0][0] - turn.spoken_s
+    assert 0.2 < quiet < 1.5
+
+
+def test_yes_after_a_question_is_an_answer_and_no_mm_hm(tmp_path: Path) -> None:
+    told = Companion(tmp_path, Engine(lambda asked: "Shall I?" if "door" in asked else "Very well."))
+    told.say(1.0, "Open the door.").say(2.9, "Yes.", 0.4).live()
+    assert told.heard() == ["Open the door.", "Yes."]
+
+
+# The end of a turn.
+
+
+def test_frames_that_stop_in_mid_speech_end_the_turn_within_a_second(tmp_path: Path) -> None:
+    """pipecat#4124, #1493: the VAD stays on "speaking" when frames stop, and the turn never ends."""
+    told = Companion(tmp_path).say(1.0, "I like tea and", 3.0).no_frames(2.0, 9.0).live()
+    (turn,) = told.turns
+    assert turn.heard == "I like tea and"
+    assert turn.spoke_at_s is not None
+    assert turn.spoke_at_s < 3.0
+
+
+def test_frames_that_come_back_after_a_gap_are_heard_as_before(tmp_path: Path) -> None:
+    told = Companion(tmp_path).say(1.0, "Hello.").no_frames(3.0, 63.0).say(64.0, "I am back.").live()
+    assert told.heard() == ["Hello.", "I am back."]
+    assert told.turns[1].ended.start / RATE == pytest.approx(64.0, abs=0.1)
+
+
+def test_a_turn_cut_off_too_early_is_taken_up_by_the_next_words(tmp_path: Path) -> None:
+    """home-assistant/core#122177, #181747: a command cut in two is answered as half a command."""
+    told = Companion(tmp_path, Engine(story, token_s=0.3), end_of_turn=EndOfTurn([1.0]))
+    told.say(1.0, "Remind me").say(2.5, "to call my mother.").live()
+    (turn,) = told.turns
+    assert turn.heard == "Remind me to call my mother."
+    assert turn.took_up == "t0001"
+    assert told.ear.blocks[0][0] > 3.5
+    assert told.kept == [("Remind me to call my mother.", turn.reply)]
+
+
+def test_a_wearer_who_speaks_on_is_not_talked_over(tmp_path: Path) -> None:
+    """huggingface/speech-to-speech#559: users repeat themselves and cancel their own turn."""
+    told = Companion(tmp_path, Engine(story, token_s=0.7), end_of_turn=EndOfTurn([1.0]))
+    told.say(1.0, "My key is lost.").say(3.8, "It is a big one.", 3.0).live()
+    assert told.heard() == ["My key is lost.", "It is a big one."]
+    assert told.ear.sounds(3.9, 6.8) == 0.0
+    assert [t.reply for t in told.turns] == ["You said My key is lost.", "You said It is a big one."]
+
+
+# Speculation.
+
+
+def test_an_answer_begun_too_early_leaves_no_trace(tmp_path: Path) -> None:
+    """livekit/agents#3414, #5924, agents-js#1365: a speculative turn executed tools."""
+    told = Companion(tmp_path, Engine(story), end_of_turn=EndOfTurn([0.0, 1.0]))
+    told.say(1.0, "I live in Oslo", 1.0).say(2.3, "no, in Rome.", 1.0)
+    told.recognised_as({0: "I live in Oslo.", 1: "I live in Oslo no, in Rome."}).live()
+    (turn,) = told.turns
+    assert turn.ended.revision == 1
+    assert len(told.engine.prompts) == 2  # the first answer was begun
+    assert [heard for heard, _ in told.kept] == ["I live in Oslo no, in Rome."]
+    assert all(source == turn.ended.turn_id for _, source in told.profile)
+    assert "Oslo." not in str(told.engine.prompts[1])
+    assert " ".join(told.voice.said).endswith(turn.reply)
+    assert told.ear.sounds(0.0, turn.ended.decided / RATE - 0.01) == 0.0
+
+
+def test_an_answer_ready_before_the_end_of_the_turn_is_not_made_twice(tmp_path: Path) -> None:
+    """livekit/agents#4219: speculation doubles the cost."""
+    told = Companion(tmp_path, end_of_turn=EndOfTurn([0.3]), config=QUIETLY).say(1.0, "Hello.").live()
+    assert len(told.recogniser.heard) == 1
+    assert len(told.engine.prompts) == 1
+    assert told.turns[0].final_text_s == 0.0
+
+
+def test_without_speculation_nothing_is_begun_before_the_end(tmp_path: Path) -> None:
+    config = Config.model_validate({"hear": {"speculate": False}})
+    told = Companion(tmp_path, Engine(token_s=0.1), config=config).say(1.0, "Hello.").live()
+    assert told.turns[0].paused_at == told.turns[0].ended.decided
+
+
+# What is heard.
+
+
+def test_thirty_seconds_of_silence_and_a_fan_are_no_turn(tmp_path: Path) -> None:
+    """whisper.cpp#1724, #1592: hallucination on silence."""
+    told = Companion(tmp_path, config=QUIETLY).noise(0.0, 30.0, 0.1).say(35.0, "Hello.").live()
+    assert told.heard() == ["Hello."]
+    assert len(told.recogniser.heard) == 1
+
+
+def test_a_muted_microphone_gives_nothing_and_what_was_heard_of_a_turn_is_gone(tmp_path: Path) -> None:
+    """omi PR#2467, #2736: users demand a real mute."""
+    told = Companion(tmp_path).say(1.0, "My secret is safe.", 2.0).do(2.0, Os1.mute)
+    told.say(4.0, "Nobody hears me.").do(6.0, Os1.unmute).say(7.0, "Hello again.").live()
+    assert told.heard() == ["Hello again."]
+    assert all(len(audio) < 2 * RATE for audio in told.recogniser.heard)
+    assert [heard for heard, _ in told.kept] == ["Hello again."]
+
+
+def test_muting_does_not_stop_the_reply_that_plays(tmp_path: Path) -> None:
+    told = telling(tmp_path).do(5.0, Os1.mute).say(8.0, "Stop.", 0.3).live()
+    assert told.turns[0].reply == STORY
+
+
+# What is said.
+
+
+def test_an_engine_that_writes_a_word_every_two_seconds_does_not_end_the_reply_early(tmp_path: Path) -> None:
+    """linux-voice-assistant#29: speech ends early when tokens are slow; livekit/agents#3418."""
+    words = " ".join(f"word{i}," for i in range(12)) + " end."
+    told = Companion(tmp_path, Engine(lambda _: words, token_s=2.0)).say(1.0, "Go on.").live()
+    assert told.turns[0].reply == words
+    assert told.ear.blocks[-1][1] > 24.0
+
+
+def test_doctor_lee_and_three_dollars_fourteen_are_one_sentence(tmp_path: Path) -> None:
+    """backtalk#31, genie-claw#385, rkvoice PR#10: "Dr." and "3.14" are split."""
+    told = Companion(tmp_path, Engine(lambda _: "Dr. Lee paid $3.14.")).say(1.0, "Who paid?").live()
+    assert told.voice.said == ["Dr. Lee paid $3.14."]
+
+
+def test_a_reply_that_runs_in_a_loop_is_dropped(tmp_path: Path) -> None:
+    """whisper.cpp#412, #3744: a repetition loop; what it is in recognition is tested in test_hear_ghosts."""
+    told = Companion(tmp_path, Engine(lambda _: "and so it is " * 12 + ".")).say(1.0, "Go on.").live()
+    assert " ".join(told.voice.said).count("so it is") <= 4
+
+
+# Long running, and what is told.
+
+
+def test_no_word_stands_in_the_log_whatever_happens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """murmure#88, openwhispr#453: transcripts in logs."""
+    caplog.set_level(logging.INFO)
+    told = telling(tmp_path).say(6.0, "Stop.", 0.25).say(9.0, "My password is swordfish.")
+    told.say(14.0, "Mm-hm.", 0.3).do(13.0, Os1.mute).live()
+    logged = caplog.text.lower()
+    for word in ("story", "stop", "swordfish", "password", "mm-hm"):
+        assert word not in logged
+
+
+def test_the_prompt_begins_with_the_one_before_byte_for_byte_also_after_an_interruption(
+    tmp_path: Path,
+) -> None:
+    """llama.cpp#15082, #5793, #9866: cache reuse silently lost when the prefix changes."""
+    told = telling(tmp_path).say(6.0, "What is the time?").say(12.0, "What is the day?").live()
+    first, second, third = told.engine.prompts
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
