@@ -1,39 +1,37 @@
-"""What comes to mind, what makes one event of the day, and what enters the profile."""
+"""What comes to mind."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from os1_edge.events import RealtimeContext
-from os1_edge.remember.cluster import DailyEvent, EventClusterer, place_key
-from os1_edge.remember.profile import propose, reinforced
+from os1_edge.remember.query import read_question
+from os1_edge.remember.ranking import Candidate
 from os1_edge.remember.recall import Hit, RecallRules, rank
-from os1_edge.remember.store import ProfileEntry, StoredTurn, Vector
 
 NOW = datetime(2026, 3, 2, 12)
 RULES = RecallRules(limit=3, min_similarity=0.3)
 
 
-def turn(heard: str, turn_id: str = "t1", days_ago: float = 0) -> StoredTurn:
-    return StoredTurn(1, turn_id, NOW - timedelta(days=days_ago), heard, "Noted.", "kitchen")
+def turn(heard: str, turn_id: str = "t1", days_ago: float = 0) -> Candidate:
+    return Candidate("turn", 1, NOW - timedelta(days=days_ago), heard, location="kitchen", turn_id=turn_id)
 
 
-def line(text: str, source: str = "t9") -> ProfileEntry:
-    return ProfileEntry(1, "health", text, 0.8, NOW, source)
+def line(text: str, source: str = "t9") -> Candidate:
+    return Candidate("profile", 1, NOW, text, source_turn=source)
 
 
 def recalled(
-    turns: list[tuple[StoredTurn, float]],
-    profile: list[tuple[ProfileEntry, float]] | None = None,
+    turns: list[tuple[Candidate, float]],
+    profile: list[tuple[Candidate, float]] | None = None,
     in_view: tuple[str, ...] = (),
     rules: RecallRules = RULES,
+    asked: str = "What about it?",
 ) -> list[Hit]:
-    return rank(turns, profile or [], NOW, in_view, rules)
+    candidates = [replace(memory, meaning=similarity) for memory, similarity in [*turns, *(profile or [])]]
+    return rank(candidates, read_question(asked, NOW), NOW, in_view, rules)
 
 
 def test_a_question_asked_before_is_no_memory() -> None:

@@ -1,105 +1,211 @@
-"""What of the memory to give to the reply: ranked, with the reason for each. Pure."""
+"""What of the memory to give to the reply: ranked, with the reason for each (paper 3.2.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
+from os1_edge.remember.associate import associated
 from os1_edge.remember.profile import propose
-from os1_edge.remember.store import ProfileEntry, StoredTurn
+from os1_edge.remember.query import Question, read_question
+from os1_edge.remember.ranking import Candidate, Ranked, Weights, age_days, rank_candidates
+from os1_edge.remember.rows import OTHER, WEARER
+from os1_edge.remember.search import Search
+from os1_edge.remember.store import Store, Vector
 
-RECENCY_WEIGHT = 0.05
-"""Recency only breaks ties: at full weight it drowns similarity (see docs/decisions/0004)."""
+IMPORTANCE_WEIGHT = 0.01
+RECENCY_WEIGHT = 0.01
+"""Both only break ties: at full weight recency drowns similarity (see docs/decisions/0007-recall.md)."""
 
-RECENCY_HALF_LIFE_DAYS = 30.0
+WEIGHTS = Weights()
+
+HELD = 0.6
+"""Share of the question's rare words that a memory holds, above which it may be less alike in meaning..."""
+
+HELD_SIMILARITY = 0.6
+"""...down to this share of ``min_similarity``."""
+
+CHARS_A_TOKEN = 4
+"""English text, roughly; the budget need not be exact."""
+
+
+class Embeds(Protocol):
+    """What recall needs of an embedder."""
+
+    def one(self, text: str) -> Vector:
+        """The vector of one text, of norm 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRules:
-    """How much to recall."""
+    """How much to recall, and what counts how much."""
 
     limit: int = 3
     """Memories at most."""
     min_similarity: float = 0.25
     """Cosine similarity below which a memory has nothing to do with what was said."""
-    candidates: int = 24
-    """Nearest neighbours to rank."""
+    tokens: int = 240
+    """Length of all of them together, about."""
+    associated: int = 0
+    """Memories more that are linked to them by index keys, where the budget allows."""
+    questions: bool = False
+    """Whether the wearer's own questions count as memories."""
+    importance_weight: float = IMPORTANCE_WEIGHT
+    recency_weight: float = RECENCY_WEIGHT
+    weights: Weights = WEIGHTS
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One memory that was recalled."""
 
-    kind: Literal["turn", "profile"]
+    kind: Literal["turn", "profile", "event", "summary"]
     text: str
+    """As it is told: another's words as "Anna said: …"."""
     time: datetime
     location: str
     score: float
     reason: str
+    ref_id: int = 0
+    """Its row."""
+    speaker: str = WEARER
+
+
+class Recall:
+    """Recalls from one open memory. Blocking, a few milliseconds and one embedding."""
+
+    def __init__(
+        self, store: Store, embedder: Embeds, rules: RecallRules | None = None, *, wearer_name: str = ""
+    ) -> None:
+        """``wearer_name`` is what others call the wearer, where it is known."""
+        self._store = store
+        self._search = Search(store)
+        self._embedder = embedder
+        self._rules = rules or RecallRules()
+        self._wearer_name = wearer_name
+
+    def recall(
+        self, query: str, now: datetime, in_view: Collection[str] = (), *, budget_s: float | None = None
+    ) -> list[Hit]:
+        """The best memories for ``query`` first.
+
+        Args:
+            query: what was said.
+            now: the wearer's local time.
+            in_view: texts that the prompt holds already.
+            budget_s: time left, for associative recall; ``None``: enough.
+        """
+        question = read_question(query, now, self._search.people(), self._wearer_name)
+        found = self._search.find(question, self._embedder.one(question.plain))
+        hits = rank(found.candidates, question, now, in_view, self._rules, found.rarity)
+        linked = associated(self._store, [(h.kind, h.ref_id) for h in hits], self._rules.associated, budget_s)
+        seen = {h.text.casefold() for h in hits} | {text.casefold() for text in in_view}
+        for candidate, key in linked:
+            hit = _hit(Ranked(candidate, 0.0, 0.0, False, False), question, now)
+            if hit.text.casefold() not in seen and candidate.text.casefold() not in seen:
+                hits.append(Hit(hit.kind, hit.text, hit.time, hit.location, 0.0, f'linked by "{key}"',
+                                hit.ref_id, hit.speaker))  # fmt: skip
+        return hits
 
 
 def rank(
-    turns: Sequence[tuple[StoredTurn, float]],
-    profile: Sequence[tuple[ProfileEntry, float]],
+    candidates: Sequence[Candidate],
+    question: Question,
     now: datetime,
     in_view: Collection[str],
     rules: RecallRules,
+    rarity: Mapping[str, float] | None = None,
 ) -> list[Hit]:
-    """The best memories first, at most ``rules.limit``. Questions are left out: they hold no fact, and the
-    same question asked before is always the nearest.
+    """The best memories first, at most ``rules.limit``. The wearer's questions are left out: they hold no
+    fact, and the same question asked before is always the nearest.
 
     Args:
-        turns: neighbours with their cosine similarity.
-        profile: the same.
+        candidates: memories that may answer.
+        question: what was asked.
         now: the wearer's time.
         in_view: texts that the prompt already holds; they are not given twice, nor is a profile entry
-            beside the turn that it came from.
+            beside the turn that it came from, nor an event that quotes them.
         rules: how much to recall.
+        rarity: of the question's terms, see ``rank_candidates``.
     """
     said = {text.casefold() for text in in_view}
     stated = {line.text.casefold() for text in in_view for line in propose(text)}
-    sources = {turn.turn_id for turn, _ in turns if turn.heard.casefold() in said}
-    turns = [
-        (turn, similarity)
-        for turn, similarity in turns
-        if similarity >= rules.min_similarity
-        and turn.heard.casefold() not in said
-        and not turn.heard.rstrip().endswith("?")
+    ranked = [
+        r
+        for r in rank_candidates(
+            candidates,
+            question,
+            rarity or {},
+            now,
+            rules.weights,
+            rules.importance_weight,
+            rules.recency_weight,
+        )
+        if _concerns(r, question, rules)
     ]
-    sources |= {turn.turn_id for turn, _ in turns}
-    hits = [
-        *(_hit("turn", turn.heard, turn.time, turn.location, similarity, now) for turn, similarity in turns),
-        *(
-            _hit("profile", entry.text, entry.learned, "", similarity, now)
-            for entry, similarity in profile
-            if similarity >= rules.min_similarity
-            and entry.source_turn not in sources
-            and entry.text.casefold() not in stated  # its source may be too far off to be among the turns
-        ),
-    ]
-    best: dict[str, Hit] = {}
-    for hit in sorted(hits, key=lambda h: (-h.score, h.time, h.text)):
-        best.setdefault(hit.text.casefold(), hit)
-    return list(best.values())[: rules.limit]
+    if question.times is not None and question.times.exact and any(r.fits_time for r in ranked):
+        ranked = [r for r in ranked if r.fits_time]
+    sources = {c.turn_id for c in candidates if c.kind == "turn" and c.text.casefold() in said}
+    ranked = [r for r in ranked if _is_new(r.candidate, said, rules)]
+    sources |= {r.candidate.turn_id for r in ranked if r.candidate.kind == "turn"}
+    known = {*said, *stated}
+    hits: list[Hit] = []
+    left = rules.tokens * CHARS_A_TOKEN
+    for r in ranked:
+        candidate, text = r.candidate, r.candidate.text.casefold()
+        if candidate.kind == "profile" and candidate.source_turn in sources:
+            continue
+        if text in known or (candidate.kind in ("event", "summary") and any(k and k in text for k in known)):
+            continue
+        if len(hits) == rules.limit or (hits and len(text) > left):
+            break
+        known.add(text)
+        left -= len(text)
+        hits.append(_hit(r, question, now))
+    return hits
 
 
-def _hit(
-    kind: Literal["turn", "profile"],
-    text: str,
-    time: datetime,
-    location: str,
-    similarity: float,
-    now: datetime,
-) -> Hit:
-    days = max(0.0, (now - time).total_seconds() / 86_400)
-    recency = 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
+def _concerns(ranked: Ranked, question: Question, rules: RecallRules) -> bool:
+    """Whether a memory has to do with the question at all."""
+    if ranked.candidate.meaning >= rules.min_similarity:
+        return True
+    if question.vague and (ranked.fits_place or (ranked.fits_time and question.times is not None)):
+        return True  # "what did I do yesterday?" asks for all of it
+    enough = HELD_SIMILARITY * rules.min_similarity
+    return ranked.coverage >= HELD and ranked.candidate.meaning >= enough
+
+
+def _is_new(candidate: Candidate, said: Collection[str], rules: RecallRules) -> bool:
+    if candidate.text.casefold() in said:
+        return False
+    asked = candidate.kind == "turn" and candidate.text.rstrip().endswith("?")
+    return rules.questions or not asked
+
+
+def _hit(ranked: Ranked, question: Question, now: datetime) -> Hit:
+    candidate = ranked.candidate
+    name = candidate.speaker.removeprefix(OTHER) if candidate.speaker.startswith(OTHER) else ""
+    reasons = [f"similarity {candidate.meaning:.2f}", f"{age_days(candidate.time, now):.0f} days old"]
+    if ranked.coverage > 0:
+        reasons.append(f"words {', '.join(sorted(candidate.terms))}")
+    if name.casefold() in question.people:
+        reasons.append(f"said by {name}")
+    if ranked.fits_time and question.times is not None:
+        reasons.append(question.times.phrase)
+    if ranked.fits_place:
+        reasons.append(f"at {candidate.location}")
+    if candidate.via:
+        reasons.append(f'key "{candidate.via}"')
+    assert candidate.kind != "key"  # search replaces a key by what it leads to
     return Hit(
-        kind=kind,
-        text=text,
-        time=time,
-        location=location,
-        score=round(similarity + RECENCY_WEIGHT * recency, 4),
-        reason=f"similarity {similarity:.2f}, {days:.0f} days old",
+        kind=candidate.kind,
+        text=f"{name} said: {candidate.text}" if candidate.speaker.startswith(OTHER) else candidate.text,
+        time=candidate.time,
+        location=candidate.location,
+        score=round(ranked.score, 4),
+        reason=", ".join(reasons),
+        ref_id=candidate.ref_id,
+        speaker=candidate.speaker,
     )

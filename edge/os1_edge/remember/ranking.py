@@ -1,0 +1,193 @@
+"""How well a memory answers a question: similarity + importance + recency, each 0..1 (paper 3.2.5). Pure.
+
+Similarity is itself a weighted sum of plain features of a memory and its neighbours. What each brings, and on
+which conversations the weights were fitted, stands in docs/decisions/0007-recall.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+
+from os1_edge.remember.query import Question, in_place, tells_when
+from os1_edge.remember.rows import OTHER, WEARER, Kind
+
+RECENCY_HALF_LIFE_DAYS = 30.0
+
+_K1, _B = 1.2, 0.75
+"""BM25, as FTS5 has it."""
+
+_UNRATED = 3
+"""Importance of a memory that nobody rated: that of everyday talk."""
+
+_ALONE = 0.5
+"""What has no neighbours (a profile line, an event, a summary) has this much of its own for each."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A memory that may answer."""
+
+    kind: Kind
+    ref_id: int
+    time: datetime
+    text: str
+    speaker: str = WEARER
+    location: str = ""
+    importance: int | None = None
+    group: str = ""
+    """The conversation that it belongs to, or its day."""
+    meaning: float = 0.0
+    """Cosine similarity to the question."""
+    before: float = 0.0
+    """The same of what was said just before, 0 if nothing was."""
+    after: float = 0.0
+    terms: Mapping[str, int] = field(default_factory=dict)
+    """The question's terms in it, with how often."""
+    length: int = 1
+    """Words in it."""
+    near: frozenset[str] = frozenset()
+    """The question's terms in it or its neighbours."""
+    source_turn: str = ""
+    """Of a profile line: the turn id that it came from."""
+    turn_id: str = ""
+    """Of a turn: its id."""
+    via: str = ""
+    """The index key by which it was found, if by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What counts how much in similarity; scaled so that the best possible is 1."""
+
+    meaning: float = 4.6
+    before: float = 2.5
+    after: float = 1.4
+    words: float = 1.0
+    """BM25, the best candidate's as 1."""
+    near: float = 1.4
+    """Share of the question's terms, by rarity, in the memory or its neighbours."""
+    group: float = 2.8
+    """The same for all candidates of its conversation together."""
+    speaker: float = 2.8
+    """Said by whom the question names."""
+    when: float = 2.7
+    """A word of time in it, and the question asks when."""
+    times: float = 4.2
+    """Of the time that the question names."""
+    place: float = 2.8
+    """At the place that the question names; LoCoMo names none, so this one is set as ``speaker``."""
+    asks: float = -0.5
+    """It is a question itself."""
+
+    @property
+    def total(self) -> float:
+        """The best possible sum."""
+        return float(sum(max(0.0, getattr(self, f.name)) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with its score and what made it."""
+
+    candidate: Candidate
+    score: float
+    coverage: float
+    """Share of the question's terms, by rarity, that it holds itself."""
+    fits_time: bool
+    fits_place: bool
+
+
+def rank_candidates(
+    candidates: Sequence[Candidate],
+    question: Question,
+    rarity: Mapping[str, float],
+    now: datetime,
+    weights: Weights,
+    importance_weight: float,
+    recency_weight: float,
+) -> list[Ranked]:
+    """The candidates with their scores, the best first.
+
+    Args:
+        candidates: memories that may answer.
+        question: what was asked.
+        rarity: inverse document frequency of each of the question's terms; terms that no memory holds are
+            left out.
+        now: the wearer's local time.
+        weights: of the features of similarity.
+        importance_weight: of importance.
+        recency_weight: of recency.
+    """
+    bm25 = _bm25(candidates, rarity)
+    best = max(bm25, default=0.0) or 1.0
+    total = sum(rarity.values()) or 1.0
+    together: dict[str, set[str]] = {}
+    for candidate in candidates:
+        together.setdefault(candidate.group, set()).update(candidate.terms)
+    out = []
+    for candidate, lexical in zip(candidates, bm25, strict=True):
+        fits_time = question.times is not None and question.times.fits(candidate.time)
+        place = in_place(question, candidate.location)
+        similarity = (
+            _meaning(candidate, weights)
+            + weights.words * lexical / best
+            + weights.near * _share(candidate.near, rarity) / total
+            + weights.group * _share(together[candidate.group], rarity) / total
+            + weights.speaker * _spoken_by(candidate, question)
+            + weights.when * (question.asks_when and tells_when(candidate.text))
+            + weights.times * fits_time
+            + weights.place * place
+            + weights.asks * candidate.text.rstrip().endswith("?")
+        ) / weights.total
+        score = (
+            similarity
+            + importance_weight * ((candidate.importance or _UNRATED) - 1) / 9
+            + recency_weight * recency(candidate.time, now)
+        )
+        coverage = _share(candidate.terms, rarity) / total
+        out.append(Ranked(candidate, score, coverage, fits_time, place))
+    return sorted(out, key=lambda r: (-r.score, r.candidate.time, r.candidate.text))
+
+
+def recency(time: datetime, now: datetime) -> float:
+    """1 for a memory of now (or of later), 0.5 for one of 30 days ago."""
+    return float(0.5 ** (age_days(time, now) / RECENCY_HALF_LIFE_DAYS))
+
+
+def age_days(time: datetime, now: datetime) -> float:
+    """Days since ``time``, 0 if it is still to come."""
+    return max(0.0, (now.replace(tzinfo=None) - time.replace(tzinfo=None)).total_seconds() / 86_400)
+
+
+def _meaning(candidate: Candidate, weights: Weights) -> float:
+    before, after = candidate.before, candidate.after
+    if candidate.kind != "turn":
+        before = after = _ALONE * candidate.meaning
+    return weights.meaning * candidate.meaning + weights.before * before + weights.after * after
+
+
+def _bm25(candidates: Sequence[Candidate], rarity: Mapping[str, float]) -> list[float]:
+    average = sum(c.length for c in candidates) / max(1, len(candidates)) or 1.0
+    return [
+        sum(
+            rarity.get(term, 0.0) * n * (_K1 + 1) / (n + _K1 * (1 - _B + _B * candidate.length / average))
+            for term, n in candidate.terms.items()
+        )
+        for candidate in candidates
+    ]
+
+
+def _share(terms: Iterable[str], rarity: Mapping[str, float]) -> float:
+    return sum(rarity.get(term, 0.0) for term in terms)
+
+
+def _spoken_by(candidate: Candidate, question: Question) -> float:
+    """1 for the one person that is asked about, 0 for another; a half where it does not matter who."""
+    asked = len(question.people) + question.of_wearer
+    if asked != 1 or candidate.kind != "turn":
+        return 0.5
+    if question.of_wearer:
+        return float(candidate.speaker == WEARER)
+    return float(candidate.speaker.removeprefix(OTHER).casefold() in question.people)
