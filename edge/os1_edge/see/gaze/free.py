@@ -49,8 +49,6 @@ class FreeStart:
             if fitted and 0.5 < fitted[2] / self._radius < 2.0:
                 self._radius = fitted[2]
         doubt = _SETTLED_DEG + (_FIRST_DEG - _SETTLED_DEG) * math.exp(-self._count / _SETTLING)
-        if self._count < 10:
-            return 0.0, 0.0, _FIRST_DEG
         across = pupil.cx - median(p.cx for p in self._seen)
         down = pupil.cy - median(p.cy for p in self._seen)
         across, down = (

@@ -42,7 +42,13 @@ class Device:
 
     def __init__(self, index: int, name: str) -> None:
         """Opens camera ``index``. Raises `CalibrationError` where there is none."""
-        self._capture = cv2.VideoCapture(index)
+        # OpenCV tells on its own of a camera that is not there, in words that help nobody.
+        level = cv2.utils.logging.getLogLevel()
+        cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+        try:
+            self._capture = cv2.VideoCapture(index)
+        finally:
+            cv2.utils.logging.setLogLevel(level)
         if not self._capture.isOpened():
             self._capture.release()
             raise CalibrationError(

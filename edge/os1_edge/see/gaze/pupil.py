@@ -43,7 +43,7 @@ _DIM = 85
 _BLOBS_A_SIZE = 3
 _CANDIDATES = 10
 """Blobs whose rays are looked at."""
-_TRACED = 8
+_TRACED = 6
 """Those of them that get an ellipse; the pupil is among them in all labelled frames here."""
 _GLINT = 5
 """Side in pixels of the grey opening that takes out glints, on the working copy and on the coarse one."""

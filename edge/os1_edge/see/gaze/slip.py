@@ -19,6 +19,8 @@ from os1_edge.see.gaze.rim import Floats
 
 LEAST_VOTES = 40
 """Votes before a shift is spoken of: a vote is off by about 0.4 mm, their mean then by less than 0.1 mm."""
+_LEAST_TO_FIT = 20
+"""Pupils that an eyeball is fitted to at least."""
 _WINDOW = 300
 """Votes kept: 10 s at 30 frames a second; slippage is slower than that, and memory stays flat."""
 
@@ -38,7 +40,7 @@ def fit_eyeball(pupils: Sequence[Pupil]) -> tuple[float, float, float] | None:
 
     ``None`` where the pupils do not tell: too few of them, or all seen from straight ahead.
     """
-    if len(pupils) < LEAST_VOTES:
+    if len(pupils) < _LEAST_TO_FIT:
         return None
     at = np.asarray([(p.cx, p.cy) for p in pupils])
     away, weight = lean(pupils)
