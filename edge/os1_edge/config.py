@@ -92,6 +92,14 @@ class Remember(_Section):
     min_similarity: Share = 0.25
     event_threshold: Share = 0.75
     """Cosine similarity above which contexts are one event (paper 3.2.3)."""
+    keep_turns_days: Annotated[int, Field(ge=1)] | None = None
+    """Days that turns are kept; none: for ever. Those that a profile line rests on stay."""
+    keep_contexts_days: Annotated[int, Field(ge=2)] | None = None
+    """Days that the contexts behind the daily events are kept."""
+    keep_events_days: Annotated[int, Field(ge=2)] | None = None
+    keep_summaries_days: Annotated[int, Field(ge=2)] | None = None
+    max_mb: Annotated[float, Field(ge=1)] | None = None
+    """Size of the memory file above which the oldest turns and contexts go, a week at a time."""
 
 
 class Converse(_Section):

@@ -315,3 +315,24 @@ def _share_used(db: Any) -> float:
     places = db.execute("SELECT coalesce(sum(size), 0) FROM item_bits_chunks").fetchone()[0]
     kinds = db.execute("SELECT count(DISTINCT kind) FROM items").fetchone()[0]
     return 1.0 if places <= CHUNK * (kinds + 1) else used / places
+
+
+def within(store: Store, since: datetime | None, until: datetime | None) -> list[Row]:
+    """What happened in a stretch of time: what was said and seen in it, and what was made in it of nothing
+    that is still kept. ``foresee`` adds what was made of these."""
+    first, last = since.isoformat() if since else "", until.isoformat() if until else "9999"
+    rows: list[Row] = []
+    for kind, begins, ends, rest in (
+        ("turn", "time", "time", ""),
+        ("context", "time", "time", ""),
+        ("event", "start_time", "end_time", "AND NOT EXISTS (SELECT 1 FROM contexts WHERE event_id = r.id)"),
+        ("summary", "start_time", "end_time", _NO_TURNS),
+        ("profile", "learned", "learned", _NO_SOURCES),
+    ):
+        query = f"SELECT id FROM {TABLES[kind]} r WHERE {ends} >= ? AND {begins} < ? {rest}"
+        rows += [(kind, row[0]) for row in store.rows(query, first, last)]
+    return rows
+
+
+_NO_TURNS = "AND NOT EXISTS (SELECT 1 FROM turns WHERE session_id = r.session_id)"
+_NO_SOURCES = "AND NOT EXISTS (SELECT 1 FROM profile_sources WHERE profile_id = r.id)"

@@ -263,3 +263,9 @@ def key_from(source: KeySource, memory: Path, ask: Callable[[str], str] | None =
     if words is None:
         raise BadKey(f"{memory} opens with a passphrase; set OS1_PASSPHRASE or OS1_PASSPHRASE_FILE")
     return from_passphrase(words, salt_of(memory))
+
+
+def default_memory_file() -> Path:
+    """Where the wearer's memory lies: ``$OS1_MEMORY``, or the user's data folder."""
+    named = os.environ.get("OS1_MEMORY")
+    return Path(named) if named else platformdirs.user_data_path("os1") / "memory.db"

@@ -18,6 +18,7 @@ import sqlcipher3
 
 from os1_edge.remember.connection import APPLICATION_ID, BadMemory, connect, open_alone, unlock
 from os1_edge.remember.files import copy_whole, replace, sync_folder
+from os1_edge.remember.key import salt_of
 from os1_edge.remember.mend import compare, mend
 from os1_edge.remember.migrate import migrate, register, statements
 from os1_edge.remember.schema import STEPS
@@ -178,7 +179,7 @@ def _salvage(path: Path, key: bytes, aside: Path) -> Repaired:
 
 def _save(damaged: Path, draft: Path, key: bytes) -> tuple[dict[str, int], dict[str, int]]:
     old = _Damaged(damaged, key)
-    new = unlock(draft, key, create=True)
+    new = unlock(draft, key, create=True, salt=salt_of(damaged))  # a passphrase needs the old one
     try:
         step = max(1, int((old.rows("PRAGMA user_version") or [(len(STEPS),)])[0][0]))
         new.execute("PRAGMA foreign_keys = OFF")
