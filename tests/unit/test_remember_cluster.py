@@ -1,4 +1,4 @@
-"""Daily events (paper 3.2.3): contiguous, alike pair by pair, as long as can be; the same over any restart."""
+"""Daily events (paper 3.2.3): contiguous, alike pair by pair, as long as can be; the same over restarts."""
 
 from __future__ import annotations
 
@@ -138,9 +138,8 @@ def test_a_place_that_is_not_known_is_not_one_event_across_a_gap() -> None:
 
 def test_an_event_is_named_after_its_commonest_place_and_quotes_what_tells_something() -> None:
     clusterer = EventClusterer()
-    for i, (place, words) in enumerate(
-        (("hall", "Good morning."), ("office", "I start now."), ("office", ""))
-    ):
+    said = (("hall", "Good morning."), ("office", "I start now."), ("office", ""))
+    for i, (place, words) in enumerate(said):
         clusterer.add(RealtimeContext(i, "", words, place, "working"), NOW + timedelta(minutes=i), compass(0))
     event = clusterer.close()
     assert event is not None

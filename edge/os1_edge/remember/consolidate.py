@@ -80,6 +80,11 @@ class Desk(Protocol):
     session_gap_s: float
     news: asyncio.Event
     embed: Embed
+    vectors_missing: bool
+
+    def embed_missing(self, limit: int = 16) -> int:
+        """Makes vectors for what has none; returns for how many."""
+        ...
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """Does ``work`` in the memory's thread."""
@@ -148,7 +153,7 @@ class Consolidator:
         run = self._memory.run
         job = await run(self._next)
         if job is None:
-            return "nothing waits"
+            return await run(self._embed_some)
         writer = self._writer if job.attempts < ATTEMPTS else None
         try:
             await self._do(job, writer, quiet)
@@ -161,6 +166,14 @@ class Consolidator:
             await run(_failed, self._memory.store, job, writer is None)
             return "failed"
         return "done"
+
+    def _embed_some(self) -> Literal["done", "nothing waits"]:
+        """Last of all: vectors for what has none, a few at a time."""
+        memory = self._memory
+        if memory.vectors_missing and memory.embed_missing():
+            return "done"
+        memory.vectors_missing = False
+        return "nothing waits"
 
     def _next(self) -> Job | None:
         """Like after like: a model that has read a prompt's examples need not read them again."""
@@ -196,14 +209,16 @@ class Consolidator:
 
 
 def unsummarised(store: Store, now: datetime, gap_s: float = GAP_S) -> list[tuple[int]]:
-    """The last turns of conversations of the last days that are over and have no summary of all their turns,
-    nor work waiting for one."""
+    """The last turns of conversations of the last days that are over and have no summary, nor
+    work for one that waits or was given up: to ask for that anew would try it for ever."""
     return [
         (int(row[0]),)
         for row in store.rows(
             "SELECT max(t.id) FROM turns t LEFT JOIN summaries s ON s.session_id = t.session_id "
             "WHERE t.time >= ? AND t.session_id <> '' AND t.superseded_by IS NULL GROUP BY t.session_id "
-            "HAVING max(t.time) < ? AND s.id IS NULL",
+            "HAVING max(t.time) < ? AND s.id IS NULL AND NOT EXISTS (SELECT 1 FROM jobs j "
+            "JOIN turns o ON o.id = j.target_id WHERE j.kind = 'summarise' AND j.target_kind = 'turn' "
+            "AND o.session_id = t.session_id)",
             (now - timedelta(days=SWEEP_DAYS)).isoformat(),
             (now - timedelta(seconds=gap_s)).isoformat(),
         )

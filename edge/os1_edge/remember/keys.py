@@ -131,8 +131,11 @@ def _phrases(text: str) -> list[str]:
 
 def _bounded(keys: Iterable[str]) -> tuple[str, ...]:
     """The first few, none twice, none longer than a key."""
-    once = {key.casefold(): key for key in reversed([k.strip(" '-")[:LONGEST] for k in keys]) if key}
-    return tuple(reversed(list(once.values())))[:MOST]
+    once: dict[str, str] = {}
+    for key in keys:
+        if (short := key.strip(" '-")[:LONGEST].strip()) and len(once) < MOST:
+            once.setdefault(short.casefold(), short)
+    return tuple(once.values())
 
 
 def grounded(keys: Keys, text: str, start: datetime, location: str) -> Keys:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from os1_edge.events import RealtimeContext
 from os1_edge.remember import derived
+from os1_edge.remember.about import about
 from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
+from os1_edge.remember.forget import Receipt, Row, carry_out, foresee
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.learning import learn, withdraw
 from os1_edge.remember.recall import Hit, Recall, RecallRules
@@ -46,10 +48,13 @@ class Memory:
         self.store = store
         self.timeline = Timeline(store, embedder.one, event_threshold)
         self._embedder = embedder
-        self._recaller = Recall(store, embedder, rules)
+        self._recall = Recall(store, embedder, rules)
         self.session_gap_s = session_gap_s
         self.embed = embedder.one
         """Text -> embedding; for work in the memory's thread."""
+        self.vectors_missing = True
+        """Whether there may be items without a vector: another model was chosen, or something was forgotten
+        and the rest made again."""
         self.news = asyncio.Event()
         """Set when something was kept; ``Consolidator`` clears it."""
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="memory")
@@ -61,7 +66,7 @@ class Memory:
 
     async def recall(self, heard: str, now: datetime, in_view: Collection[str]) -> list[Hit]:
         """What to remember for ``heard``; texts ``in_view`` of the prompt already are left out."""
-        return await self.run(self._recall, heard, now, in_view)
+        return await self.run(self._recall.recall, heard, now, in_view)
 
     async def keep_turn(
         self,
@@ -100,12 +105,28 @@ class Memory:
         """The daily events, oldest first; the one that still goes on as it stands."""
         return await self.run(self._events)
 
+    async def forget_last(self, span: timedelta, now: datetime) -> Receipt:
+        """Forgets what was said and seen in the last ``span`` before ``now``, and what rests on it alone."""
+        return await self.run(self._forget_since, now - span)
+
+    async def forget_about(self, what: str) -> Receipt:
+        """Forgets everything that speaks of ``what``; what may only mean it stays.
+
+        Raises:
+            ValueError: there is no word in ``what``.
+        """
+        return await self.run(self._forget_about, what)
+
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """Does ``work`` in the memory's thread, after what waits there."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *args)
 
-    def _recall(self, heard: str, now: datetime, in_view: Collection[str]) -> list[Hit]:
-        return self._recaller.recall(heard, now, in_view)
+    def embed_missing(self, limit: int = 16) -> int:
+        """Makes vectors for what has none yet, or one of another embedder; returns for how many."""
+        missing = self.store.without_vector(limit)
+        for item, text in missing:
+            self.store.set_vector(item, self.embed(text))
+        return len(missing)
 
     def _keep_turn(
         self,
@@ -149,6 +170,23 @@ class Memory:
     def _newest_turn(self) -> StoredTurn | None:
         found = self.store.rows("SELECT max(id) FROM turns WHERE superseded_by IS NULL")[0][0]
         return next(iter(self.store.turns("id = ?", found)), None) if found is not None else None
+
+    def _forget_since(self, since: datetime) -> Receipt:
+        rows = [
+            (kind, int(row[0]))
+            for kind, table in (("turn", "turns"), ("context", "contexts"))
+            for row in self.store.rows(f"SELECT id FROM {table} WHERE time >= ?", since.isoformat())
+        ]
+        return self._forget(rows)
+
+    def _forget_about(self, what: str) -> Receipt:
+        return self._forget([mention.row for mention in about(self.store, what)])
+
+    def _forget(self, rows: Iterable[Row]) -> Receipt:
+        self.timeline.forget_state()
+        receipt = carry_out(self.store, foresee(self.store, rows))
+        self.vectors_missing = True
+        return receipt
 
     def _events(self) -> list[DailyEvent]:
         kept = [
