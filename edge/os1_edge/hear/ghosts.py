@@ -17,7 +17,7 @@ from os1_edge.events import Samples
 QUIET = 0.001
 """Peak (-60 dBFS) under which there is no sound to transcribe: a microphone's own noise is louder."""
 
-WEAK = -0.8
+WEAK = -1.0
 """Mean log probability under which the words are weakly supported by the sound."""
 
 WORDS_A_SECOND = 9.0
@@ -41,7 +41,7 @@ GHOSTS = re.compile(
     | (?:subtitles?|captions?|captioning|transcription|transcribed|translated|untertitel|sous-titres)
       (?:\ .*)?\ (?:by|von|par|der|des|im)(?:\ .*)?
     | (?:.*\ )?amara\ ?org(?:\ .*)?
-    | you | bye | bye\ bye | thank\ you(?:\ (?:so|very)\ much)? | thanks | okay | oh | uh | the | so | and
+    | you | bye | bye\ bye | thank\ you(?:\ (?:so|very)\ much)? | thanks | okay | uh | the | so | and
     | beep(?:\ beep)* | music | silence | applause | blank\ audio
     )$"""
 )
@@ -103,7 +103,7 @@ def _weak(evidence: Evidence) -> bool:
 
 def _plain(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).lower().replace("’", "'")
-    return " ".join("".join(c if c.isalnum() or c in "'-" else " " for c in folded).split())
+    return " ".join("".join(c if c.isalnum() or c == "'" else " " for c in folded).split())
 
 
 def _repeats(words: list[str]) -> bool:

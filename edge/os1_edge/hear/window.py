@@ -25,8 +25,11 @@ depends on the utterance before it."""
 SAFE = 512
 """Encoder positions at least in a pass that is to be believed without a check of its ending."""
 
-MARGIN = 32
-"""Encoder positions (0.64 s) at least that a window is longer than the audio."""
+MARGIN = 64
+"""Encoder positions (1.28 s) at least that a window is longer than the audio."""
+
+TIGHT = 32
+"""The same (0.64 s) for the smallest window, which is checked most."""
 
 FRAME = RATE // 50
 """Samples (20 ms) of one loudness frame."""
@@ -76,7 +79,7 @@ def passes(seconds: float) -> tuple[Pass, ...]:
     safe = max(SAFE, math.ceil((needed + MARGIN) / STEP) * STEP)
     if safe < WINDOW:
         out.insert(0, Pass(safe, calm, False))
-    if needed + MARGIN <= STEP:
+    if needed + TIGHT <= STEP:
         out.insert(0, Pass(STEP, quick, False))
     return tuple(out)
 
