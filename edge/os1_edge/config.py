@@ -22,8 +22,13 @@ class _Section(BaseModel):
 class Hear(_Section):
     """Voice activity, end of turn, speech recognition."""
 
+    engine: Literal["whisper", "sherpa"] = "whisper"
+    """Speech recognition by whisper.cpp; or by Moonshine on sherpa-onnx, with asr_model = "moonshine-base" and
+    the extra ``sherpa``."""
     asr_model: str = "whisper-tiny.en"
+    """"whisper-base" knows many languages."""
     language: str = "en"
+    """A code such as "de", or "auto": whatever is spoken."""
     threads: Threads = 2
     start_above: Share = 0.5
     """Speech probability at which a turn may start."""

@@ -38,7 +38,7 @@ GHOSTS = re.compile(
       (?:thanks?|thank\ you)(?:\ (?:you\ )?(?:so|very)\ much)?\ for\ (?:watching|viewing|listening)(?:\ .*)?
     | (?:please\ )?(?:don't\ forget\ to\ )?(?:like\ and\ )?subscribe(?:\ .*)?
     | (?:i'll\ )?see\ you\ (?:in\ the\ next|next)\ (?:video|time|one|episode)
-    | (?:subtitles?|captions?|captioning|transcription|transcribed|translated|untertitel|sous-titres)
+    | (?:subtitles?|captions?|captioning|transcription|transcribed|translated|untertitel|sous\ titres)
       (?:\ .*)?\ (?:by|von|par|der|des|im)(?:\ .*)?
     | (?:.*\ )?amara\ ?org(?:\ .*)?
     | you | bye | bye\ bye | thank\ you(?:\ (?:so|very)\ much)? | thanks | okay | uh | the | so | and

@@ -16,7 +16,7 @@ EDGE = {
     "objects-ssd",
 }  # fmt: skip
 OTHERS = {
-    "smollm2-135m", "whisper-base", "qwen2.5-1.5b", "ppocr", "centerface",
+    "smollm2-135m", "whisper-base", "moonshine-base", "qwen2.5-1.5b", "ppocr", "centerface",
     "smolvlm-500m", "llava-1.5-7b", "qwen2.5-vl-3b",
 }  # fmt: skip
 
