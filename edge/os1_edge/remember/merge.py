@@ -26,11 +26,14 @@ from os1_edge.remember.lines import (
 from os1_edge.remember.mend import mend
 from os1_edge.remember.reconcile import reconcile
 from os1_edge.remember.rows import Kind, searched, seconds
-from os1_edge.remember.schema import TABLE_OF
+from os1_edge.remember.schema import DIMENSIONS, TABLE_OF
 from os1_edge.remember.store import Store
 
 LONGEST_LINE = 4 << 20
 """Letters of a line. The longest that an export writes is a turn; nobody speaks this long."""
+
+PACKED = 4 + DIMENSIONS
+"""Bytes of a vector (``vectors.pack``)."""
 
 
 class BadImport(Exception):
@@ -356,6 +359,8 @@ class _Merge:
             "INSERT INTO items (kind, ref_id, time, speaker, location, text) VALUES (?,?,?,?,?,?)",
             (kind, row, at, speaker, location, text),
         ).lastrowid
+        if vector is not None and len(vector) != PACKED:
+            raise ValueError(f"vector: {len(vector)} bytes instead of {PACKED}")
         if vector is not None and self._vectors:
             self._store.set_packed(item, vector)
 
