@@ -98,9 +98,7 @@ def waiting(memory: Memory) -> list[tuple[Any, ...]]:
 
 
 def test_a_day_without_a_language_model_is_summarised_keyed_and_rated(memory: Memory) -> None:
-    assert (
-        finished(memory) == 7
-    )  # event: words, keys, rating, habit; session: words, keys, rating (+ profile)
+    assert finished(memory) == 8  # summary, keys and importance of each; a habit; the profile
     assert waiting(memory) == []
     (summary,) = derived.summaries(memory.store)
     assert summary.text.startswith("The wearer said: I parked the car on level three.")

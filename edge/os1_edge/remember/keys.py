@@ -126,6 +126,8 @@ def _phrases(text: str) -> list[str]:
         phrase = " ".join(_SUBJECT.sub("", " ".join(rest.split())).split()[:8])
         if content_words(phrase):
             found.append(phrase)
+    if not found and (words := [word for word in content_words(bare) if word != "wearer"]):
+        found = [" ".join(words[:6])]
     return sorted(found, key=lambda p: -len(content_words(p)))
 
 
