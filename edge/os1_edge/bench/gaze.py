@@ -105,7 +105,7 @@ def _theirs() -> Callable[[NDArray[np.uint8]], Found] | None:
 
 
 def measure_pupils(folder: Path) -> dict[str, Any]:
-    """The labelled pictures of ``folder`` (with its ``pupil_ellipses.csv``), every detector on each in turn."""
+    """The labelled pictures of ``folder`` (see its ``pupil_ellipses.csv``), each detector on each in turn."""
     cv2.setNumThreads(1)
     detectors = {"ours": _ours, "pupil-detectors": _theirs()}
     tallies = {name: Tally(ms=[]) for name, find in detectors.items() if find}
@@ -244,7 +244,8 @@ def gaze(shared_data: Path | None, wearers: int, as_json: bool) -> None:
     for name, row in found.get("pupils", {}).items():
         click.echo(
             f"{name}: pupil within 5 px {100 * row['within_5px']:.1f} % of {row['labelled']}, "
-            f"confident misses {100 * row['confident_misses']:.1f} %, on {row['on_closed']} of {row['closed']} closed eyes; "
+            f"confident misses {100 * row['confident_misses']:.1f} %, "
+            f"on {row['on_closed']} of {row['closed']} closed eyes; "
             f"{row['ms_median']:.1f} ms a frame (p95 {row['ms_p95']:.1f})"
         )
     for name in ("seated", "slipped_0.7mm"):

@@ -1,4 +1,4 @@
-"""A wearer made of rendered eyes: looks at known places on the scene picture, behind glasses that may slip."""
+"""A wearer made of rendered eyes: looks at known places of the scene picture, behind glasses that slip."""
 
 from __future__ import annotations
 

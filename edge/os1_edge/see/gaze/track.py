@@ -74,8 +74,12 @@ class GazeTracker:
         Raises `CalibrationError` when the frame's shape is not the one that was calibrated with.
         """
         size = (frame.shape[1], frame.shape[0])
+        self._scale(size)
+        return self.follow(find_pupil(frame, self._last if size == self._size else None), size, at_s)
+
+    def follow(self, pupil: Pupil | None, size: tuple[int, int], at_s: float) -> EyeSample:
+        """`step` for a pupil that was found elsewhere, in a frame of ``size`` (width, height)."""
         scale = self._scale(size)
-        pupil = find_pupil(frame, self._last if size == self._size else None)
         self._size = size
         self._last = pupil if pupil and pupil.confidence >= self.settings.least_confidence else None
         events: list[Fixation | Blink] = []
