@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -258,6 +259,5 @@ def test_what_is_no_locomo_file_is_refused(text: str, tmp_path: Path) -> None:
 def test_the_given_locomo_conversations_can_be_read(shared_data: Path) -> None:
     turns = read_locomo(shared_data / "locomo" / "locomo-6.json")
     assert len(turns) == len({t.turn_id for t in turns}) == 3584
-    assert all(
-        a.time < b.time for a, b in zip(turns, turns[1:], strict=False) if a.session_id == b.session_id
-    )
+    pairs = [(a, b) for a, b in itertools.pairwise(turns) if a.session_id == b.session_id]
+    assert all(a.time < b.time for a, b in pairs)

@@ -141,6 +141,8 @@ def _make(path: Path, key: bytes) -> None:
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute("PRAGMA journal_mode = WAL")
             migrate(db, draft)
+        except sqlcipher3.DatabaseError as e:
+            raise _why(path, e) from None
         finally:
             db.close()
         draft.chmod(0o600)
@@ -185,4 +187,6 @@ def _why(path: Path, error: sqlcipher3.DatabaseError) -> BadMemory:
         return BadMemory(
             f"{path} is cut short or damaged ({text}); nothing was changed; see: os1 memory repair"
         )
-    return NotThisKey(f"{path}: not a memory file, or another key ({text}); nothing was changed")
+    if "not a database" in text or "disk I/O" in text:  # what decrypting with another key comes to
+        return NotThisKey(f"{path}: not a memory file, or another key ({text}); nothing was changed")
+    return BadMemory(f"{path}: {text}; nothing was changed")
