@@ -125,7 +125,13 @@ class Offload(_Section):
     """The offload server."""
 
     server: str | None = None
-    """``host:port``; nothing leaves the device without it."""
+    """``host:port``; nothing leaves the device without it. Asked in plain text only on this machine."""
+    token_file: Path | None = None
+    """Holds the wearer's token for the server."""
+    ca_file: Path | None = None
+    """Certificates (PEM) that the server's must be signed by, instead of the system's."""
+    first_token_s: Annotated[float, Field(ge=0.05, le=10)] = 0.6
+    """A server that has said nothing after this is not waited for."""
 
 
 class Config(_Section):

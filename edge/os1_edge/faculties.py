@@ -11,6 +11,7 @@ from os1_edge.hear.asr import Whisper
 from os1_edge.hear.endpoint import SmartTurn
 from os1_edge.hear.vad import SileroVad
 from os1_edge.offload.local import LocalLlama
+from os1_edge.offload.remote import RemoteEngine, read_secret
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import RecallRules
@@ -32,6 +33,8 @@ class Faculties:
     eyes: SceneDescriber
     memory: Memory
     llm: LocalLlama
+    far: RemoteEngine | None
+    """The offload server, where one is configured."""
     voice: Piper
 
     def close(self) -> None:
@@ -45,6 +48,7 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
 
     Raises:
         os1_models.ModelMissing: a model has not been pulled.
+        EngineError: a file named for the offload server cannot be read.
         BadMemory: the memory file cannot be opened.
     """
     paths = {name: os1_models.path(name) for name in model_names(config)}
@@ -63,5 +67,19 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
             store, embedder, RecallRules(remember.limit, remember.min_similarity), remember.event_threshold
         ),
         llm=LocalLlama(paths[config.converse.model], config.converse.threads, config.converse.context_tokens),
+        far=_server(config),
         voice=Piper(paths[config.speak.voice], config.speak.speed),
+    )
+
+
+def _server(config: Config) -> RemoteEngine | None:
+    offload = config.offload
+    if offload.server is None:
+        return None
+    token = read_secret(offload.token_file)
+    return RemoteEngine(
+        offload.server,
+        token.decode("ascii", "replace").strip() if token is not None else None,
+        read_secret(offload.ca_file),
+        first_token_s=offload.first_token_s,
     )

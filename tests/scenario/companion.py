@@ -117,7 +117,9 @@ class Engine:
     async def prime(self, messages: Sequence[Message]) -> None:
         self.primed.append(list(messages))
 
-    async def stream(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[str, None]:
+    async def stream(
+        self, messages: Sequence[Message], max_tokens: int, **_: object
+    ) -> AsyncGenerator[str, None]:
         self.prompts.append(list(messages))
         answer = self.reply(messages[-1].text)
         words = ["Well"] if isinstance(answer, Exception) else answer.split(" ")
@@ -181,6 +183,7 @@ class Fakes:
     eyes: Any
     memory: Memory
     llm: Any
+    far: Any
     voice: Any
 
 
@@ -191,11 +194,13 @@ class Companion:
     folder: Path
     engine: Engine = field(default_factory=Engine)
     voice: Voice = field(default_factory=Voice)
-    end_of_turn: EndOfTurn | None = None
     wait_for_eyes: Callable[[int], None] = lambda _number: None
     deaf_to: frozenset[int] = frozenset()
     config: Config = field(default_factory=Config)
     tail_s: float = 3.0
+    end_of_turn: EndOfTurn | None = None
+    server: Any = None
+    """An offload server, as a language engine."""
 
     capture: dict[str, Any] = field(default_factory=dict)
     """Given to ``Os1`` as it is: echo, wake."""
@@ -298,6 +303,7 @@ class Companion:
             Eyes([scene for _, scene in self._shown], self.wait_for_eyes),
             memory,
             self.engine,
+            self.server,
             self.voice,
         )
         self.ear = Ear(self.folder / "replies")

@@ -115,7 +115,7 @@ def test_a_frame_still_being_described_is_waited_for(tmp_path: Path) -> None:
     asked = threading.Event()
 
     class Waits(Engine):
-        async def stream(self, messages, max_tokens):  # type: ignore[no-untyped-def]
+        async def stream(self, messages, max_tokens, **_):  # type: ignore[no-untyped-def]
             assert asked.is_set()
             async for word in Engine.stream(self, messages, max_tokens):
                 yield word

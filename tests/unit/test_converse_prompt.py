@@ -23,8 +23,8 @@ from os1_edge.converse.prompt import (
     system_message,
 )
 from os1_edge.converse.question import kind_of
+from os1_edge.offload.borrow import LOCAL
 from os1_edge.offload.engine import Message
-from os1_edge.offload.route import decide
 from os1_edge.remember.recall import Hit
 
 NOON = datetime(2026, 3, 2, 12)
@@ -197,8 +197,8 @@ def test_a_turn_that_is_only_looked_at_leaves_the_conversation_as_it_was() -> No
 
 
 def test_nothing_leaves_the_device_without_a_server() -> None:
-    assert decide(None).route == "local"
-    assert decide(None).reason
+    assert LOCAL.route == "local"
+    assert LOCAL.reason
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,11 @@ from time import perf_counter
 
 from os1_edge.app.trace import TurnTrace, tell_failure
 from os1_edge.clock import Calendar
-from os1_edge.config import Config
 from os1_edge.converse.guard import fault
 from os1_edge.converse.reply import Asked, Replier
 from os1_edge.events import RATE, Samples
 from os1_edge.faculties import Faculties
 from os1_edge.offload.engine import EngineError
-from os1_edge.offload.route import decide
 from os1_edge.see.scene import SceneDescription
 from os1_edge.speak.clauses import ClauseSplitter
 
@@ -36,8 +34,7 @@ class Spoken:
 class Answerer:
     """The faculties that an answer needs, each in a worker thread of its own."""
 
-    def __init__(self, config: Config, faculties: Faculties, replier: Replier, calendar: Calendar) -> None:
-        self._config = config
+    def __init__(self, faculties: Faculties, replier: Replier, calendar: Calendar) -> None:
         self._faculties = faculties
         self._replier = replier
         self._calendar = calendar
@@ -72,8 +69,6 @@ class Answerer:
 
     async def clauses(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:
         """The reply's clauses as they are complete, only such as may be spoken; always at least one."""
-        decision = decide(self._config.offload.server)
-        trace.route, trace.route_reason = decision.route, decision.reason
         if asked.plan.fixed is not None:
             trace.route, trace.route_reason = "rule", "nothing known or in view answers it"
             yield asked.plan.fixed
@@ -103,6 +98,8 @@ class Answerer:
             async for text in stream:
                 if trace.first_token_s is None:
                     trace.first_token_s = perf_counter() - began
+                    decision = self._replier.decision
+                    trace.route, trace.route_reason = decision.route, decision.reason
                 for clause in splitter.add(text):
                     _note_first_clause(trace, began)
                     yield clause

@@ -39,6 +39,7 @@ from os1_edge.events import (
 from os1_edge.faculties import Faculties
 from os1_edge.hear.capture import Canceller, Capture, CaptureRules
 from os1_edge.hear.turn import TurnDetector, TurnRules
+from os1_edge.offload.borrow import Borrowing
 from os1_edge.see.place import PlaceGuess, guess_place
 from os1_edge.see.scene import SceneDescription
 from os1_edge.speak.heard import Heard
@@ -82,8 +83,11 @@ class Os1:
         self._observer = observer
         self._faculties = faculties
         self._calendar = calendar
-        self._replier = Replier(config, faculties.llm, faculties.memory)
-        self._answerer = Answerer(config, faculties, self._replier, calendar)
+        self._engine = Borrowing(
+            faculties.llm, faculties.far, clock, first_token_s=config.offload.first_token_s
+        )
+        self._replier = Replier(config, self._engine, faculties.memory)
+        self._answerer = Answerer(faculties, self._replier, calendar)
         self._listening = self._ears(echo)
         self._player = Player(sink, clock, self._listening.played)
         self._floor = Floor(self._player, config.hear.language)
@@ -124,6 +128,8 @@ class Os1:
             if self._draft is not None:
                 self._draft.void()
             self._player.stop()
+            if self._faculties.far is not None:
+                await self._faculties.far.close()
             for room in (self._listening, self._answerer, self._views):
                 room.close()
 

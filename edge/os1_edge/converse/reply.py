@@ -9,7 +9,9 @@ from datetime import datetime
 from os1_edge.config import Config
 from os1_edge.converse.food import concerns_food
 from os1_edge.converse.prompt import Conversation, Notes, Plan, plan, system_message
-from os1_edge.offload.engine import LanguageEngine, Message
+from os1_edge.offload.borrow import Borrowing
+from os1_edge.offload.engine import Message
+from os1_edge.offload.route import Decision
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import Hit
 
@@ -31,7 +33,7 @@ class Asked:
 class Replier:
     """Answers turns, one after the other."""
 
-    def __init__(self, config: Config, engine: LanguageEngine, memory: Memory) -> None:
+    def __init__(self, config: Config, engine: Borrowing, memory: Memory) -> None:
         self._settings = config.converse
         self._engine = engine
         self._memory = memory
@@ -63,6 +65,11 @@ class Replier:
             EngineError: the engine gave out.
         """
         return self._engine.stream(asked.prompt, self._settings.max_tokens)
+
+    @property
+    def decision(self) -> Decision:
+        """Where the newest reply was made, and why; known from its first text on."""
+        return self._engine.decision
 
     def keep(self, asked: Asked, heard: str, *, whole: bool) -> None:
         """What the wearer really heard of the reply belongs to the conversation, and nothing else of it."""

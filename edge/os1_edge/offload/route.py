@@ -1,4 +1,4 @@
-"""Where a job runs, and why. Pure; the budgeted router grows here."""
+"""Where a job runs, and why; the budgeted router grows here."""
 
 from __future__ import annotations
 
@@ -12,10 +12,3 @@ class Decision:
 
     route: Literal["local", "cloud"]
     reason: str
-
-
-def decide(server: str | None) -> Decision:
-    """Chooses for one job. ``server`` is the configured offload server's address."""
-    if server is None:
-        return Decision("local", "no offload server is configured")
-    return Decision("local", "this release has no route to an offload server yet")
