@@ -288,11 +288,7 @@ def canceller(
 
 def level_db(samples: Samples) -> float:
     """Level of ``samples`` (at least one) in dB of full scale: -100 for silence."""
-    return (
-        float(10 * np.log10(np.mean(np.square(samples, dtype=np.float64)) + 1e-10))
-        if len(samples)
-        else -100.0
-    )
+    return float(10 * np.log10(np.mean(np.square(samples, dtype=np.float64)) + 1e-10))
 
 
 def _pcm(samples: Samples) -> bytearray:
