@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from statistics import median
+
+import numpy as np
 
 from os1_edge.see.gaze.pupil import Pupil
 from os1_edge.see.gaze.slip import LEAST_VOTES, fit_eyeball
@@ -23,8 +24,10 @@ _FIRST_DEG, _SETTLED_DEG = 13.0, 6.0
 _GAIN_DOUBT = 0.3
 _SETTLING = 100.0
 """Pupils after which the middle is two thirds of the way to settled."""
-_REFIT = 100
-"""The ball is fitted again after so many more pupils: it moves slowly, and a fit costs 5 ms."""
+_WINDOW = 300
+"""Pupils kept: ten seconds at 30 frames hold several looks, and still follow glasses that slip."""
+_REFIT = _WINDOW
+"""The ball is fitted again after so many more pupils: it moves slowly, and a fit costs some 10 ms."""
 
 
 class FreeStart:
@@ -34,9 +37,9 @@ class FreeStart:
         self._radius = _RADIUS_SHARE * longest_side
         self._turn = math.radians(turn_deg)
         self._mirrored = mirrored
-        # Ten seconds at 30 frames: long enough to hold several looks, short enough to follow slipping
-        # glasses.
-        self._seen: deque[Pupil] = deque(maxlen=300)
+        self._seen: deque[Pupil] = deque(maxlen=_WINDOW)
+        self._places = np.zeros((_WINDOW, 2))
+        """Middles of the pupils in `_seen`, as a ring."""
         self._count = 0
 
     def step(self, pupil: Pupil) -> tuple[float, float, float]:
@@ -49,8 +52,9 @@ class FreeStart:
             if fitted and 0.5 < fitted[2] / self._radius < 2.0:
                 self._radius = fitted[2]
         doubt = _SETTLED_DEG + (_FIRST_DEG - _SETTLED_DEG) * math.exp(-self._count / _SETTLING)
-        across = pupil.cx - median(p.cx for p in self._seen)
-        down = pupil.cy - median(p.cy for p in self._seen)
+        self._places[(self._count - 1) % _WINDOW] = pupil.cx, pupil.cy
+        middle = np.median(self._places[: self._count], axis=0)
+        across, down = pupil.cx - float(middle[0]), pupil.cy - float(middle[1])
         across, down = (
             across * math.cos(self._turn) + down * math.sin(self._turn),
             down * math.cos(self._turn) - across * math.sin(self._turn),

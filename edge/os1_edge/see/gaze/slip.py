@@ -9,7 +9,7 @@ way is slippage.
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -82,30 +82,33 @@ class SlipWatch:
 
     def __init__(self, x: float, y: float, radius: float) -> None:
         self._x, self._y, self._radius = x, y, radius
-        self._votes: deque[tuple[float, float, float]] = deque(maxlen=_WINDOW)
+        self._votes = np.zeros((_WINDOW, 3))
+        """The newest votes, ``(x, y, weight)``, as a ring."""
+        self._count = 0
 
     def step(self, pupil: Pupil) -> None:
         """Takes the vote of one trustworthy pupil."""
-        away, weight = lean([pupil])
-        dx, dy = (float(v) * self._radius for v in away[0])
+        cosine = min(1.0, pupil.minor / pupil.major)
+        sine = math.sqrt(1 - cosine * cosine)
+        angle = math.radians(pupil.angle_deg + 90.0)
+        dx, dy = sine * self._radius * math.cos(angle), sine * self._radius * math.sin(angle)
         if (pupil.cx - self._x) * dx + (pupil.cy - self._y) * dy < 0:
             dx, dy = -dx, -dy
-        self._votes.append((pupil.cx - dx - self._x, pupil.cy - dy - self._y, float(weight[0])))
+        self._votes[self._count % _WINDOW] = pupil.cx - dx - self._x, pupil.cy - dy - self._y, sine * sine
+        self._count += 1
 
     @property
     def shift(self) -> tuple[float, float]:
-        """Pixels right and down, (0, 0) until there are enough votes. Small ones count less: they are
-        noise."""
-        if len(self._votes) < LEAST_VOTES:
+        """Pixels right and down, (0, 0) until there are enough votes. Small ones count less: mostly noise."""
+        if self._count < LEAST_VOTES:
             return 0.0, 0.0
-        x, y, weight = np.asarray(self._votes).T
-        middle = np.asarray([_weighted_median(x, weight), _weighted_median(y, weight)])
-        spread = np.hypot(x - middle[0], y - middle[1])
+        x, y, weight = self._votes[: self._count].T
+        right, down = _weighted_median(x, weight), _weighted_median(y, weight)
         # The votes of neighbouring frames share their fault: a tenth of them are counted as independent.
-        doubt = 1.25 * float(np.median(spread)) / np.sqrt(len(x) / 10)
-        size = float(np.hypot(*middle))
-        share = size * size / (size * size + doubt * doubt + 1e-9)
-        return float(middle[0]) * share, float(middle[1]) * share
+        doubt = 1.25 * float(np.median(np.hypot(x - right, y - down))) / math.sqrt(len(x) / 10)
+        square = right * right + down * down
+        share = square / (square + doubt * doubt + 1e-9)
+        return right * share, down * share
 
 
 def _weighted_median(values: Floats, weight: Floats) -> float:
