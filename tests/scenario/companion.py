@@ -154,6 +154,7 @@ class Ear(ReplaySink):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.blocks: list[tuple[float, float]] = []
+        self._samples: dict[float, Samples] = {}
         self._rate_now = VOICE_RATE
 
     def begin(self, turn_id: str, revision: int, rate: int) -> None:
@@ -162,11 +163,28 @@ class Ear(ReplaySink):
 
     def write(self, block: Samples, at_s: float) -> None:
         self.blocks.append((at_s, at_s + len(block) / self._rate_now))
+        self._samples[at_s] = block
         super().write(block, at_s)
 
     def drop(self, from_s: float) -> None:
         self.blocks = [b for b in self.blocks if b[0] < from_s]
         super().drop(from_s)
+
+    def played_at(self, at_s: float, length: int) -> Samples:
+        """``length`` samples at 16 kHz of what sounds from a session second on."""
+        end_s = at_s + length / RATE
+        out = np.zeros(length, np.float32)
+        for begin, end in reversed(self.blocks):
+            if end < at_s:
+                break
+            if begin < end_s:
+                times = at_s + np.arange(length) / RATE
+                inside = (times >= begin) & (times < end)
+                block = self._samples[begin]
+                out[inside] = block[
+                    ((times[inside] - begin) * self._rate_now).astype(int).clip(0, len(block) - 1)
+                ]
+        return out
 
     def sounds(self, from_s: float, to_s: float) -> float:
         """Seconds of sound between two session seconds."""

@@ -7,15 +7,21 @@ The reports are named in each test. Those about the microphone's room and the wa
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
-from companion import Companion, EndOfTurn, Engine
+from companion import VOICE_RATE, Companion, EndOfTurn, Engine, Voice
 
 from os1_edge.app import Os1
+from os1_edge.clock import Clock
 from os1_edge.config import Config
 from os1_edge.converse.reply import CUT
-from os1_edge.events import RATE
+from os1_edge.events import CHUNK, RATE, AudioFrame, Samples
+from os1_edge.hear import echo
+from os1_edge.hear.echo import EchoCanceller
 
 STORY = " ".join(f"Sentence number {i} of the story." for i in range(9))
 """About 20 s of speech."""
@@ -231,3 +237,48 @@ def test_the_prompt_begins_with_the_one_before_byte_for_byte_also_after_an_inter
     first, second, third = told.engine.prompts
     assert second[: len(first)] == first
     assert third[: len(second)] == second
+
+
+# The speaker in the same room.
+
+
+class Hum(Voice):
+    """Harmonics and breath, four syllables a second: what an echo canceller takes for speech."""
+
+    def say(self, clause: str) -> Samples:
+        flat = Voice.say(self, clause)
+        t = np.arange(len(flat)) / VOICE_RATE
+        pitch = 2 * np.pi * 110 * t + np.sin(2 * np.pi * 0.7 * t)
+        breath = 0.3 * np.random.default_rng(len(flat)).standard_normal(len(flat))
+        voice = sum(np.sin(k * pitch) / k for k in range(1, 20)) + breath
+        return np.asarray(0.3 * voice * np.clip(np.sin(2 * np.pi * 4 * t) + 0.4, 0, 1), np.float32)
+
+
+@dataclass
+class InARoom(Companion):
+    """The microphone hears the speaker, 40 ms later and quieter."""
+
+    voice: Voice = field(default_factory=Hum)
+    echo_db: float = -6.0
+
+    async def _microphone(self, ticking: Clock) -> AsyncIterator[AudioFrame]:
+        gain = 10 ** (self.echo_db / 20)
+        async for frame in Companion._microphone(self, ticking):
+            back = self.ear.played_at(frame.start / RATE - 0.04, CHUNK)
+            yield AudioFrame(frame.start, np.clip(frame.samples + gain * back, -1, 1).astype(np.float32))
+
+
+@pytest.mark.skipif(echo.problem() is not None, reason=str(echo.problem()))
+@pytest.mark.parametrize("echo_db", [-6.0, -20.0])
+def test_the_companion_does_not_answer_its_own_voice(tmp_path: Path, echo_db: float) -> None:
+    """pipecat#188, #1626, #1771: the bot hears itself and interrupts itself."""
+    told = InARoom(tmp_path, Engine(story), echo_db=echo_db, capture={"echo": EchoCanceller()})
+    told.say(1.0, "Tell me a story.").live()
+    assert [t.heard for t in told.turns] == ["Tell me a story."]
+    assert (told.turns[0].reply, told.turns[0].interrupted) == (STORY, False)
+
+
+@pytest.mark.skipif(echo.problem() is not None, reason=str(echo.problem()))
+def test_without_echo_cancellation_it_would(tmp_path: Path) -> None:
+    told = InARoom(tmp_path, Engine(story), echo_db=-6.0).say(1.0, "Tell me a story.").live()
+    assert told.ear.blocks[-1][1] - told.ear.blocks[0][0] > told.turns[0].spoken_s + 0.3
