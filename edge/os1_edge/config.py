@@ -23,8 +23,8 @@ class Hear(_Section):
     """Voice activity, end of turn, speech recognition."""
 
     engine: Literal["whisper", "sherpa"] = "whisper"
-    """Speech recognition by whisper.cpp; or by Moonshine on sherpa-onnx, with asr_model = "moonshine-base" and
-    the extra ``sherpa``."""
+    """Speech recognition by whisper.cpp; or by Moonshine on sherpa-onnx, with asr_model = "moonshine-base"
+    and the extra ``sherpa``."""
     asr_model: str = "whisper-tiny.en"
     """"whisper-base" knows many languages."""
     language: str = "en"

@@ -3,9 +3,9 @@
     python -m os1_edge.bench.asr --shared-data DIR [--json]
 
 Each clip is transcribed by whisper.cpp as pywhispercpp sets it up (*stock*), then by *ours* and, if asked
-for, by another engine. The ratio is the median over clips of stock's time by ours. Other work on the machine is
-in the wall times of both; the processor times hold less of it. Word error rates are over Whisper's normalised
-English.
+for, by another engine. The ratio is the median over clips of stock's time by ours. Other work on the machine
+is in the wall times of both; the processor times hold less of it. Word error rates are over Whisper's
+normalised English.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def _print(made: dict[str, Any]) -> None:
                 continue
             click.echo(
                 f"  {name:8} WER {100 * of['wer']:5.2f} %  {of['median_s']:.3f} s median, "
-                f"{of['p95_s']:.3f} s p95 ({of['median_cpu_s']:.3f} and {of['p95_cpu_s']:.3f} s of CPU), rtf {of['rtf']:.3f}; "
+                f"{of['p95_s']:.3f} s p95 ({of['median_cpu_s']:.3f} and "
+                f"{of['p95_cpu_s']:.3f} s of CPU), rtf {of['rtf']:.3f}; "
                 f"{of['faster']:.1f} times as fast as stock ({of['faster_by_cpu']:.1f} by CPU)"
             )
 
