@@ -103,7 +103,9 @@ def spoken(text: str, *, numbers: bool = True) -> str:
     ``numbers`` off leaves figures, dates and abbreviations to the voice, as what is known of them here is
     English.
     """
-    lines = [_read(line, numbers) for line in text.splitlines()]
+    # A NUL ends a C string, and "[[" begins Piper's own notation for phonemes.
+    lines = ["".join(c if c.isprintable() else " " for c in line) for line in text.splitlines()]
+    lines = [_read(re.sub(r"\[\[+|\]\]+", " ", line), numbers) for line in lines]
     read = " ".join(" ".join(filter(None, lines)).split())
     return read if any(c.isalnum() for c in read) else ""
 

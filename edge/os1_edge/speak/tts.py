@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import wrap
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import onnxruntime
@@ -18,6 +19,9 @@ from os1_edge.speak.clauses import clauses_of
 from os1_edge.speak.heard import AUDIBLE, Word
 from os1_edge.speak.spoken import spoken
 from os1_edge.speak.voicefile import with_durations
+
+if TYPE_CHECKING:
+    from piper.voice import AudioChunk
 
 LEAD_S = 0.02
 """Silence kept before the first audible sample: a soft consonant begins under the threshold."""
@@ -34,6 +38,9 @@ would bring each sentence's loudest sample to full scale, so that a short "Yes."
 
 PEAK = 0.95
 """No sample is louder."""
+
+LONGEST_RUN = 400
+"""Characters that the model speaks in one run: about 25 s of speech, 300 MB."""
 
 LOUDEST_GAIN = 4.0
 """A clause that is almost silent is not blown up to noise."""
@@ -109,7 +116,7 @@ class Piper:
         began = perf_counter()
         parts: list[Samples] = []
         runs, told, length = [], True, 0
-        for chunk in self._voice.synthesize(text, self._settings, include_alignments=True):
+        for chunk in self._chunks(text):
             if chunk.phoneme_alignments is None:
                 told = False
             else:
@@ -118,8 +125,7 @@ class Piper:
             parts.append(chunk.audio_float_array)
             length += len(parts[-1])
         raw = np.concatenate([*parts, np.zeros(0, np.float32)]).astype(np.float32)
-        samples, cut = _levelled(raw), 0
-        samples, cut = _trimmed(samples, self.rate, text)
+        samples, cut = _trimmed(_levelled(raw), self.rate, text)
         words = place_words(clause, text, runs) if told else None
         if words is not None:
             words = tuple(
@@ -129,6 +135,11 @@ class Piper:
         if len(samples):
             self.rtf = 0.8 * self.rtf + 0.2 * (perf_counter() - began) / (len(samples) / self.rate)
         return Speech(samples, self.rate, words)
+
+    def _chunks(self, text: str) -> Iterator[AudioChunk]:
+        """Piper's chunks of ``text``; figures can make a short clause long, and memory goes with length."""
+        for piece in wrap(text, LONGEST_RUN, break_long_words=False, break_on_hyphens=False):
+            yield from self._voice.synthesize(piece, self._settings, include_alignments=True)
 
     def say(self, text: str) -> Samples:
         """The sound of ``speak``, for a text of any length."""
