@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from os1_edge.events import CHUNK, RATE
+from os1_edge.hear.files import transcript
 from os1_edge.hear.spans import (
     AFTERWARDS,
     BLOCK,
@@ -65,6 +66,18 @@ def test_no_sound_at_all_holds_no_speech() -> None:
     assert not speaks(np.zeros(0, np.float32), Loud())
     assert not speaks(np.zeros(RATE, np.float32), Loud())
     assert speaks(np.full(RATE, 0.5, np.float32), Loud())
+
+
+class NotAsked:
+    """A recogniser that must not be asked: it invents words in silence."""
+
+    def segments(self, audio: np.ndarray) -> list[object]:
+        raise AssertionError("asked about silence")
+
+
+def test_the_recogniser_is_not_asked_about_silence() -> None:
+    assert transcript([], NotAsked(), Loud()) == (0.0, [])  # type: ignore[arg-type]
+    assert transcript([np.zeros(RATE, np.float32)], NotAsked(), Loud()) == (1.0, [])  # type: ignore[arg-type]
 
 
 def room(chunks: int, db: float) -> np.ndarray:

@@ -21,8 +21,6 @@ from os1_edge.events import (
     TurnEnded,
 )
 from os1_edge.framing import frames
-from os1_edge.hear.asr import clean, encoder_positions
-from os1_edge.hear.files import transcript
 from os1_edge.hear.pauses import REACH_S
 from os1_edge.hear.turn import TurnDetector, TurnRules
 
@@ -317,62 +315,3 @@ def test_blocks_of_any_length_are_the_same_sound_in_frames(lengths: list[int]) -
     assert np.array_equal(whole[: len(sound)], sound)
     assert not whole[len(sound) :].any()
     assert len(whole) - len(sound) < CHUNK
-
-
-class Loud:
-    """A voice detector that calls loud sound speech, one chunk late as Silero is."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        self._last = 0.0
-
-    def probability(self, chunk: np.ndarray) -> float:
-        was, self._last = self._last, float(np.abs(chunk).max() > 0.1)
-        return was
-
-
-def test_no_sound_at_all_has_no_speech_and_no_text() -> None:
-    assert transcript([], NotAsked(), Loud()) == (0.0, [])  # type: ignore[arg-type]
-    assert transcript([np.zeros(RATE, np.float32)], NotAsked(), Loud()) == (1.0, [])  # type: ignore[arg-type]
-
-
-class NotAsked:
-    """A recogniser that must not be asked: it invents words in silence."""
-
-    def segments(self, audio: np.ndarray) -> list[object]:
-        raise AssertionError("asked about silence")
-
-
-@given(st.floats(0, 120))
-def test_whisper_computes_enough_of_its_window_in_whole_steps(seconds: float) -> None:
-    positions = encoder_positions(seconds)
-    if positions:
-        assert positions % 256 == 0
-        assert 512 <= positions < 1500
-        assert positions >= seconds * 50 + 64
-    else:
-        assert seconds > 20
-
-
-def test_a_short_word_gets_the_smallest_window_and_half_a_minute_the_whole() -> None:
-    assert encoder_positions(0.3) == 512
-    assert encoder_positions(8.9) == 512
-    assert encoder_positions(10) == 768
-    assert encoder_positions(30) == 0
-
-
-@pytest.mark.parametrize(
-    ("raw", "text"),
-    [
-        (" [Music] Hello  there.", "Hello there."),
-        ("(wind blowing)", ""),
-        ("*coughs* Good morning ♪ la la ♪", "Good morning"),
-        ("[BLANK_AUDIO]", ""),
-        ("I paid $3.14 [for two] teas", "I paid $3.14 teas"),
-        ("", ""),
-    ],
-)
-def test_tags_of_noise_are_no_words(raw: str, text: str) -> None:
-    assert clean(raw) == text

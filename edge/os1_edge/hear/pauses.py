@@ -8,7 +8,7 @@ A fixed bound is wrong twice. Short, it cuts off who thinks in mid-sentence; lon
              "what is the capital of France" ──0.5 s── answer
                                              └─ heard to be finished after 0.2 s: 0.3 s waited for nothing
 
-here         "what is the ·0.16 s· (0.02: not finished) ── waits up to 1.2 s ── capital of France"
+here         "what is the ·0.16 s· (0.02: not finished) ── waits up to 1.0 s ── capital of France"
              "what is the capital of France" ·0.16 s· (0.98: finished) ─ 0.35 s ─ answer
 ```
 
@@ -46,16 +46,16 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class BoundRules:
-    """From the verdict to the silence. Chosen with ``bench.turns`` on half of the speakers, confirmed on the
-    other half."""
+    """From the verdict to the silence, chosen with ``bench.turns``; in whole frames of 32 ms, as a decision
+    waits for one anyway. What is at least likely finished never waits 0.5 s, however the wearer pauses."""
 
-    finished: float = 0.96
+    finished: float = 0.97
     """Probability from which the turn counts as finished."""
-    likely: float = 0.8
+    likely: float = 0.88
     """Probability from which it is likely finished."""
-    when_finished: Band = Band(0.2, 0.35, 0.5)
-    when_likely: Band = Band(0.3, 0.42, 0.7)
-    when_unfinished: Band = Band(0.8, 1.2, 2.0)
+    when_finished: Band = Band(0.2, 0.352, 0.416)
+    when_likely: Band = Band(0.3, 0.48, 0.48)
+    when_unfinished: Band = Band(0.7, 1.0, 1.6)
 
 
 BOUNDS = BoundRules()
@@ -70,7 +70,7 @@ def silence_bound(p_complete: float, reach_s: float, rules: BoundRules = BOUNDS)
     elif p_complete >= rules.likely:
         band, verdict = rules.when_likely, "likely finished"
     else:
-        band, verdict = rules.when_unfinished, "not finished"
+        band, verdict = rules.when_unfinished, "may go on"
     seconds = min(max(band.usual_s * reach_s / USUAL_S, band.least_s), band.most_s)
     return Bound(round(seconds * RATE), f"{verdict} ({p_complete:.2f})")
 
