@@ -348,3 +348,21 @@ def test_vectors_of_another_model_are_made_again_when_nothing_else_waits(memory:
     clock.run(Consolidator(memory).finish(LATER), virtual=True)
     assert memory.store.without_vector(5) == []
     assert memory.vectors_missing is False
+
+
+def test_a_summary_made_again_after_forgetting_gets_its_keys_and_better_words_again(memory: Memory) -> None:
+    author = Author(
+        session="The wearer parked the car on level three. The wearer finds spicy food makes them happy."
+    )
+
+    async def day() -> None:
+        await live(memory)
+        await Consolidator(memory, author).finish(LATER)
+        await memory.forget_about("spicy food")
+        await Consolidator(memory, author).finish(LATER)
+
+    clock.run(day(), virtual=True)
+    (summary,) = derived.summaries(memory.store)
+    assert (summary.text, summary.text_by) == ("The wearer parked the car on level three.", "llm")
+    assert derived.keys_of(memory.store, "summary", summary.id)
+    assert memory.store.without_vector(1) == []

@@ -156,11 +156,21 @@ async def _year(memory: Memory, rng: random.Random, number: int, days: int) -> Y
         recall.append(perf_counter() - began)
     memories = int(memory.store.rows("SELECT count(*) FROM items")[0][0])
     return Year(
-        number + 1, memories, round(memory.store.path.stat().st_size / 1e6, 1),
-        *(round(1e3 * s, 1) for s in (median(keep), median(night), _p95(night), _p95(turns), median(recall),
-                                      _p95(recall))),
-        len(memory.store.profile()),
-    )  # fmt: skip
+        year=number + 1,
+        memories=memories,
+        file_mb=round(memory.store.path.stat().st_size / 1e6, 1),
+        keep_day_ms=_ms(median(keep)),
+        night_day_ms=_ms(median(night)),
+        night_p95_ms=_ms(_p95(night)),
+        keep_turn_p95_ms=_ms(_p95(turns)),
+        recall_p50_ms=_ms(median(recall)),
+        recall_p95_ms=_ms(_p95(recall)),
+        profile=len(memory.store.profile()),
+    )
+
+
+def _ms(seconds: float) -> float:
+    return round(1e3 * seconds, 1)
 
 
 async def lived(file: Path, years: int, days: int, fsync: bool, tell: Any = print) -> list[Year]:

@@ -31,7 +31,7 @@ from os1_edge.remember.rows import (
     StoredSummary,
     StoredTurn,
 )
-from os1_edge.remember.sessions import extract
+from os1_edge.remember.sessions import extract, small_talk
 from os1_edge.remember.statements import Statement
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector
@@ -133,7 +133,9 @@ def read_session(store: Store, turn: int) -> Draft | None:
     if not turns:
         return None
     summary = next(iter(derived.summaries(store, "session_id = ?", turns[0].session_id)), None)
-    if summary is not None and (summary.text_by == "wearer" or summary.turns == len(turns)):
+    if summary is not None and summary.text_by == "wearer":
+        return None
+    if summary is not None and summary.text_by == "llm" and summary.turns == len(turns):
         return None
     return Draft(turns=turns)
 
@@ -231,12 +233,16 @@ def keep_habit(store: Store, embed: Embed, draft: Draft, _answer: Answer) -> Non
         note_habit(store, embed, draft.event)
 
 
+def _is_telling(draft: Draft) -> bool:
+    """Whether a model can say more of it than the rules do: of a silent stay in one place it cannot."""
+    return draft.event is None or any(not small_talk(c.utterance) for c in draft.contexts if c.utterance)
+
+
 async def _write_event(writer: Writer, draft: Draft) -> Answer:
     event = draft.event
     assert event is not None
-    telling = {(c.scene, c.utterance) for c in draft.contexts}
-    if event.summary_by != "rule" or len(telling) < 2:
-        return None  # one picture in one place: the rule's line says it all
+    if event.summary_by != "rule" or not _is_telling(draft):
+        return None
     return await writer.summarise_event(event, draft.contexts)
 
 
@@ -246,12 +252,14 @@ async def _write_session(writer: Writer, draft: Draft) -> Answer:
 
 async def _write_keys(writer: Writer, draft: Draft) -> Answer:
     event, summary = draft.event, draft.summary
+    if not _is_telling(draft):
+        return None
     start = event.start if event else summary.start if summary else datetime.min
     return await writer.keys(draft.text, start, event.location if event else _place(draft.turns))
 
 
 async def _write_importance(writer: Writer, draft: Draft) -> Answer:
-    return await writer.importance(draft.text)
+    return await writer.importance(draft.text) if _is_telling(draft) else None
 
 
 async def _write_profile(writer: Writer, draft: Draft) -> Answer:

@@ -79,8 +79,12 @@ class Desk(Protocol):
     timeline: Timeline
     session_gap_s: float
     news: asyncio.Event
-    embed: Embed
     vectors_missing: bool
+
+    @property
+    def embed(self) -> Embed:
+        """Text -> embedding."""
+        ...
 
     def embed_missing(self, limit: int = 16) -> int:
         """Makes vectors for what has none; returns for how many."""
