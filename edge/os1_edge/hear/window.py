@@ -40,7 +40,7 @@ END_SLACK_S = 0.3
 MISSED_S = 1.0
 """Sound this long after Whisper's closing time has not been transcribed."""
 
-UNSURE = -1.2
+UNSURE = -0.9
 """Mean log probability of the words under which a small window's pass is distrusted."""
 
 
