@@ -81,13 +81,13 @@ def test_a_known_delay_moves_the_far_end() -> None:
     assert np.allclose(far.read(400, 1000), 0.5, atol=0.01)
 
 
-def test_an_hour_of_speech_is_held_for_seconds_only() -> None:
+def test_ten_minutes_of_speech_are_held_for_seconds_only() -> None:
     far = FarEnd()
-    for i in range(360):
-        far.add(np.full(10 * RATE // 10, (i % 9 + 1) / 10, np.float32), RATE, i * 10 * RATE)
+    for i in range(60):
+        far.add(np.full(RATE, (i % 9 + 1) / 10, np.float32), RATE, i * 10 * RATE)
     assert not np.any(far.read(0, RATE))
-    assert np.allclose(far.read(3590 * RATE + 100, RATE - 200), 359 % 9 / 10 + 0.1, atol=0.01)
-    assert not np.any(far.read(3582 * RATE, 8 * RATE))
+    assert np.allclose(far.read(590 * RATE + 100, RATE - 200), 59 % 9 / 10 + 0.1, atol=0.01)
+    assert not np.any(far.read(582 * RATE, 8 * RATE))
     assert far._ring.shape == (KEPT,)
     assert far._stream is not None
     assert len(far._stream._in) < 2000
@@ -206,9 +206,9 @@ def test_a_broken_microphone_does_not_break_the_canceller(bad: float, ear: EchoC
 
 
 @needs_livekit
-def test_ten_minutes_hold_no_more_than_ten_seconds(ear: EchoCanceller) -> None:
+def test_two_minutes_hold_no_more_than_ten_seconds(ear: EchoCanceller) -> None:
     frame = np.zeros(CHUNK, np.float32)
-    for i in range(600 * RATE // CHUNK):
+    for i in range(120 * RATE // CHUNK):
         ear.clean(AudioFrame(i * CHUNK, frame))
         assert len(ear._in) + len(ear._out) + len(ear._late) + len(ear._before) + len(ear._raw) < 4 * CHUNK
 
