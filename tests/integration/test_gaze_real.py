@@ -1,4 +1,4 @@
-"""The eye on real recordings: labelled pictures, an expert's fixations, Pupil Invisible, Project Aria, One Euro."""
+"""The eye on real recordings: labelled pictures, an expert's fixations, Pupil Invisible, Aria, One Euro."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,22 +28,10 @@ GRID = [(x, y) for x in (-18, -9, 0, 9, 18) for y in (-12, -4, 4, 12)]
 def pupil_at(
     right: float, down: float, eye: RenderedEye | None = None, noise: float = 0.0, seed: int = 0
 ) -> Pupil:
-    """The ellipse of a pupil that looks there: a circle of points on the eyeball, projected."""
-    eye = eye or RenderedEye()
-    gaze = gaze_direction(right, down)
-    side = np.cross(gaze, [0.0, 1.0, 0.0])
-    side /= np.linalg.norm(side)
-    up = np.cross(side, gaze)
-    depth = np.sqrt(144.0 - eye.pupil_mm**2)
-    angles = np.linspace(0, 2 * np.pi, 48, endpoint=False)
-    rim = np.asarray(
-        [eye.project(gaze * depth + eye.pupil_mm * (np.cos(a) * side + np.sin(a) * up)) for a in angles]
-    )
-    middle = rim.mean(0)
-    values, vectors = np.linalg.eigh(np.cov((rim - middle).T, bias=True))
-    cx, cy = middle + np.random.default_rng(seed).normal(0, noise, 2)
-    angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])) % 180
-    return Pupil(cx, cy, *(2 * np.sqrt(2 * values[::-1])), float(angle), 0.99)
+    """The ellipse of a pupil that looks there, its middle off by some noise."""
+    true = (eye or RenderedEye()).pupil(gaze_direction(right, down))
+    dx, dy = np.random.default_rng(seed).normal(0, noise, 2)
+    return replace(true, cx=true.cx + dx, cy=true.cy + dy)
 
 
 def looks(directions: list[tuple[int, int]], frames: int = 8, **about: object) -> list[Look]:

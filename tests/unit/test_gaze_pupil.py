@@ -114,9 +114,11 @@ def test_a_closed_eye_has_no_confident_pupil(seed: int) -> None:
         np.tile(np.linspace(0, 255, 192).astype(np.uint8), (192, 1)),
         np.zeros((3, 9), np.uint8),
         np.zeros((600, 50), np.uint8),
+        np.zeros((1, 900), np.uint8),
         np.full((1, 1, 3), 9, np.uint8),
+        np.zeros((0, 0), np.uint8),
     ],
-    ids=["black", "white", "noise", "slope", "tiny", "narrow", "one pixel"],
+    ids=["black", "white", "noise", "slope", "tiny", "narrow", "a line", "one pixel", "nothing"],
 )
 def test_frames_without_an_eye_have_no_confident_pupil(frame: NDArray[np.uint8]) -> None:
     pupil = find_pupil(frame)

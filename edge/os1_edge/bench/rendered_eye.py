@@ -16,6 +16,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from os1_edge.see.gaze.pupil import Pupil
+
 Vector = NDArray[np.float64]
 
 _BALL = 12.0
@@ -105,6 +107,30 @@ class RenderedEye:
         return (
             float(x / z * self.focal_px + (self.width - 1) / 2),
             float(y / z * self.focal_px + (self.height - 1) / 2),
+        )
+
+    def pupil(self, gaze: Vector) -> Pupil:
+        """The ellipse that the pupil really is in `picture`, as sure as can be."""
+        gaze = gaze / np.linalg.norm(gaze)
+        side = np.cross(gaze, [0.0, 1.0, 0.0])
+        side = side / np.linalg.norm(side)
+        up = np.cross(side, gaze)
+        depth = np.sqrt(_BALL**2 - self.pupil_mm**2)
+        rim = np.asarray(
+            [
+                self.project(gaze * depth + self.pupil_mm * (np.cos(a) * side + np.sin(a) * up))
+                for a in np.linspace(0, 2 * np.pi, 48, endpoint=False)
+            ]
+        )
+        # Points spread evenly over an ellipse have half the squares of its half axes as their variances.
+        (minor, major), axes = np.linalg.eigh(np.cov(rim.T, bias=True))
+        return Pupil(
+            cx=float(rim[:, 0].mean()),
+            cy=float(rim[:, 1].mean()),
+            major=float(2 * np.sqrt(2 * major)),
+            minor=float(2 * np.sqrt(2 * minor)),
+            angle_deg=float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])) % 180),
+            confidence=1.0,
         )
 
     def _ball(self, point: Vector, gaze: Vector, rng: np.random.Generator) -> Vector:

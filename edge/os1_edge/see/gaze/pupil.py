@@ -76,8 +76,11 @@ def find_pupil(frame: NDArray[np.uint8], last: Pupil | None = None) -> Pupil | N
     ``last`` is the pupil of the frame before, if there is one: it is looked at as one more candidate, and
     no more than that, so that a wrong one does not stay. Thread-safe; keeps nothing between calls.
     """
-    work, scale = _halved(_as_grey(frame))
-    if min(work.shape) < LEAST_SIDE:
+    grey = _as_grey(frame)
+    if min(grey.shape) < LEAST_SIDE:
+        return None
+    work, scale = _halved(grey)
+    if min(work.shape) < LEAST_SIDE:  # a strip: too narrow once its length is halved
         return None
     work = _lit(work)
     found = dark_blobs(work)
