@@ -269,23 +269,30 @@ def transcribe(files: tuple[Path, ...], model: str, language: str, threads: int,
 @click.option("--voice", default="piper-joe", show_default=True)
 @click.option("--speed", type=click.FloatRange(0.5, 2), default=1.0, show_default=True)
 def say(text: str, out: Path, voice: str, speed: float) -> None:
-    """Speak TEXT into a WAV file."""
+    """Speak TEXT into a WAV file; `-` takes the text from standard input."""
     from io import BytesIO
 
     import soundfile
 
     import os1_models
-    from os1_edge.speak.tts import Piper
+    from os1_edge.speak.tts import NotAVoice, Piper
 
     if not 0.5 <= speed <= 2:  # NaN passes click's range
         raise click.BadParameter("give a speed from 0.5 to 2", param_hint="--speed")
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
 
-    piper = Piper(os1_models.path(voice), speed)
-    samples = piper.say(text)
-    if not len(samples):
-        _fail("there is nothing to say in that text")
+    try:
+        piper = Piper(os1_models.path(voice), speed)
+    except NotAVoice as e:
+        _fail(str(e))
     wav = BytesIO()
-    soundfile.write(wav, samples, piper.rate, "PCM_16", format="WAV")
+    with soundfile.SoundFile(wav, "w", piper.rate, 1, "PCM_16", format="WAV") as file:
+        for samples in piper.stream(text):
+            file.write(samples)
+        spoken = file.tell()
+    if not spoken:
+        _fail("there is nothing to say in that text")
     out.write_bytes(wav.getvalue())
 
 
