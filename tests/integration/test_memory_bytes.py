@@ -1,4 +1,4 @@
-"""What was forgotten is not in the file any more: every page of it and of its log is decrypted and searched."""
+"""What was forgotten is not in the file any more: its pages and its log are decrypted and searched."""
 
 from __future__ import annotations
 

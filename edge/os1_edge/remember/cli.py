@@ -29,12 +29,13 @@ from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import bits, unpack
 
 _LISTED = {
-    "turn": "SELECT 'turn', id, time, heard, reply, location, speaker FROM turns WHERE superseded_by IS NULL",
-    "event": "SELECT 'event', id, start_time, summary, '', location, '' FROM events",
-    "summary": "SELECT 'summary', id, start_time, text, '', '', '' FROM summaries",
-    "profile": "SELECT 'profile', id, valid_from, text, '', '', '' FROM profile "
+    "turn": "SELECT 'turn' kind, id, time, heard text, reply, location, speaker FROM turns "
+    "WHERE superseded_by IS NULL",
+    "event": "SELECT 'event' kind, id, start_time time, summary, '', location, '' FROM events",
+    "summary": "SELECT 'summary' kind, id, start_time time, text, '', '', '' FROM summaries",
+    "profile": "SELECT 'profile' kind, id, valid_from time, text, '', '', '' FROM profile "
     "WHERE superseded_by IS NULL AND valid_to IS NULL",
-    "context": "SELECT 'context', id, time, scene || ' ' || utterance, '', location, '' FROM contexts",
+    "context": "SELECT 'context' kind, id, time, scene || ' ' || utterance, '', location, '' FROM contexts",
 }
 _COUNTED = ("turns", "contexts", "events", "summaries", "index_keys", "profile", "jobs", "items")
 _NAMES = ("kind", "id", "time", "text", "reply", "location", "speaker")
@@ -70,7 +71,7 @@ def list_(
         union = " UNION ALL ".join(_LISTED[k] for k in kind or KINDS[:-1])
         rows = store.rows(
             f"SELECT * FROM ({union}) AS m WHERE m.time >= ? AND m.time < ? "
-            "ORDER BY m.time DESC, id DESC LIMIT ?",
+            "ORDER BY m.time DESC, kind, id DESC LIMIT ?",
             first.isoformat() if first else "",
             last.isoformat() if last else "9999",
             limit,

@@ -69,7 +69,7 @@ def unlock(path: Path, key: bytes, *, create: bool = False, salt: bytes = b"", s
         key: 32 bytes.
         create: make the file if there is none.
         salt: 16 bytes for a new file, to which a passphrase's key was made; default: random.
-        salvage: read what there is of a file that was cut short.
+        salvage: read what there is of a file that was cut short; tables of vectors stay closed.
 
     Raises:
         BadMemory: wrong key, no memory file, or damaged at its very beginning.
@@ -88,9 +88,10 @@ def unlock(path: Path, key: bytes, *, create: bool = False, salt: bytes = b"", s
         if salvage:  # SQLite then takes a file for as long as it is, not as its first page says
             db.execute("PRAGMA writable_schema = ON")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        db.enable_load_extension(True)
-        sqlite_vec.load(db)
-        db.enable_load_extension(False)
+        if not salvage:
+            db.enable_load_extension(True)
+            sqlite_vec.load(db)
+            db.enable_load_extension(False)
     except sqlcipher3.DatabaseError as e:
         db.close()
         raise _why(path, e) from None
@@ -111,13 +112,13 @@ def opens(path: Path, key: bytes) -> bool:
 
 
 @contextmanager
-def open_alone(path: Path, key: bytes, *, salvage: bool = False) -> Iterator[Any]:
+def open_alone(path: Path, key: bytes) -> Iterator[Any]:
     """A connection beside which nobody else has the file open until the end: for what replaces the file.
 
     Raises:
         BadMemory: wrong key, damaged, or another process uses it.
     """
-    db = unlock(path, key, salvage=salvage)
+    db = unlock(path, key)
     try:
         try:
             db.execute("PRAGMA journal_mode = DELETE")  # folds the log in; refused where there are others
@@ -156,7 +157,8 @@ def _open(path: Path, key: bytes) -> Any:
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
         migrate(db, path)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        if int(db.execute("PRAGMA application_id").fetchone()[0]) != APPLICATION_ID:  # the first release's
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     except sqlcipher3.DatabaseError as e:
         db.close()
         raise _why(path, e) from None

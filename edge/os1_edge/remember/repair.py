@@ -6,9 +6,12 @@ a new one, and that takes its place in one rename.
 
 from __future__ import annotations
 
+import fcntl
+import os
+import struct
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any
 
 import sqlcipher3
 
-from os1_edge.remember.connection import APPLICATION_ID, BadMemory, connect, open_alone, unlock
+from os1_edge.remember.connection import APPLICATION_ID, BadMemory, connect, unlock
 from os1_edge.remember.files import copy_whole, replace, sync_folder
 from os1_edge.remember.key import salt_of
 from os1_edge.remember.mend import compare, mend
@@ -55,8 +58,10 @@ _LOOSE = (
 )
 """What makes saved rows fit together again, whatever was lost between them."""
 
-_FURTHEST = 1024
+_FURTHEST = 256
 """Numbers looked at beyond the last row that can be read, when the last pages of a table are gone."""
+
+_SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
 
 _STRETCH = 1024
 """Rows read at once: bounds what is held, and what a damaged page costs to go around."""
@@ -89,6 +94,8 @@ def check(path: Path, key: bytes) -> Health:
     Raises:
         BadMemory: it cannot be opened at all.
     """
+    if not path.exists():
+        raise BadMemory(f"{path}: there is no memory yet")
     health = Health()
     try:
         store = Store(path, key)
@@ -157,9 +164,32 @@ def repair(path: Path, key: bytes, now: datetime) -> Repaired | None:
     return _salvage(path, key, path.with_name(f"{path.name}.damaged-{now:%Y%m%d-%H%M%S}"))
 
 
+@contextmanager
+def _nobody_else(path: Path) -> Iterator[None]:
+    """Keeps others from opening the file, and its bytes as they are.
+
+    SQLite locks these bytes of a file while it has it open (sqlite.org/lockingv3.html).
+
+    Raises:
+        BadMemory: somebody has it open.
+    """
+    handle = os.open(path, os.O_RDWR)
+    try:
+        span = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _SHARED_FIRST, _SHARED_SIZE, 0)
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, span)
+        yield
+    except BlockingIOError:
+        raise BadMemory(f"{path}: another OS-1 is using it; end that one first") from None
+    finally:
+        os.close(handle)
+
+
 def _salvage(path: Path, key: bytes, aside: Path) -> Repaired:
-    with suppress(BadMemory), open_alone(path, key, salvage=True):
-        pass  # folds the log in where that is still possible
+    with _nobody_else(path):
+        return _salvage_alone(path, key, aside)
+
+
+def _salvage_alone(path: Path, key: bytes, aside: Path) -> Repaired:
     copy_whole(path, aside)
     log, aside_log = (file.with_name(f"{file.name}-wal") for file in (path, aside))
     if log.exists():

@@ -1,0 +1,79 @@
+"""How long memories are kept: what was made of them outlives them, and so do the words of the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from memories import MONDAY, at, event, know, new, say, see, summary, texts
+
+from os1_edge.remember.retention import Retention, expire, expired
+from os1_edge.remember.store import Store
+
+DAY = 24 * 60
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Ten days with a turn, a context, an event and a summary each."""
+    store = new(tmp_path)
+    for day in range(10):
+        say(store, f"t{day}", f"Said on day {day}.", day * DAY, f"s{day}")
+        event(store, [see(store, "gym", day * DAY)], f"Event of day {day}.", day * DAY)
+        summary(store, f"s{day}", f"Summary of day {day}.", 1, day * DAY)
+    yield store
+    store.close()
+
+
+NOW = MONDAY + timedelta(days=9, hours=1)
+
+
+def test_without_rules_everything_stays(store: Store) -> None:
+    assert expired(store, Retention(), NOW) == []
+    assert expire(store, Retention(), NOW) == {}
+    assert len(store.turns()) == 10
+
+
+def test_turns_age_apart_from_what_was_made_of_them(store: Store) -> None:
+    assert expire(store, Retention(turn_days=3), NOW) == {"turn": 7}
+    assert [t.turn_id for t in store.turns()] == ["t7", "t8", "t9"]
+    assert sum(text.startswith("Summary") for text in texts(store)) == 10
+    assert "Said on day 0." not in texts(store)
+
+
+def test_an_event_outlives_its_contexts(store: Store) -> None:
+    assert expire(store, Retention(context_days=3), NOW) == {"context": 7}
+    assert sum(text.startswith("Event") for text in texts(store)) == 10
+    assert expire(store, Retention(event_days=3, summary_days=5), NOW) == {"event": 7, "summary": 5}
+    assert "key of Event of day 0." not in texts(store)
+
+
+def test_the_words_that_the_profile_rests_on_stay(store: Store) -> None:
+    line = know(store, "The wearer likes tea.", [1])
+    assert expire(store, Retention(turn_days=3), NOW) == {"turn": 6}
+    assert [s.id for s in store.sources(line)] == [1]
+    assert store.turns()[0].turn_id == "t0"
+
+
+def test_what_expired_may_come_back_with_an_import(store: Store) -> None:
+    expire(store, Retention(turn_days=3), NOW)
+    assert store.rows("SELECT count(*) FROM forgotten") == [(0,)]
+
+
+def test_a_file_that_is_too_big_loses_its_oldest_weeks(tmp_path: Path) -> None:
+    store = new(tmp_path, "big")
+    with store.transaction():
+        for day in range(70):
+            for n in range(4):
+                say(store, f"t{day}-{n}", f"Day {day}. " + "many words " * 60, day * DAY + n, f"s{day}")
+    rules = Retention(max_bytes=700_000)
+    (over,) = expired(store, rules, at(70 * DAY))
+    assert "more than 700000" in over.why
+    assert expire(store, rules, at(70 * DAY))["turn"] > 0
+    left = store.turns()
+    assert left[0].time.weekday() == MONDAY.weekday()  # whole weeks
+    assert left[-1].turn_id == "t69-3"
+    assert (tmp_path / "big").stat().st_size < 900_000
+    store.close()

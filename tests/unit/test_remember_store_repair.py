@@ -1,0 +1,206 @@
+"""A damaged memory: told in words, saved as far as it can be read, and never worked on without a copy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE
+
+import pytest
+from memories import KEY, MONDAY, OTHER, event, know, meaning, say, see, summary, texts
+
+from os1_edge.remember import key as keys
+from os1_edge.remember.backup import Lock, backup
+from os1_edge.remember.key import from_passphrase, salt_of
+from os1_edge.remember.repair import check, repair
+from os1_edge.remember.store import BadMemory, Store
+
+PAGE = 4096
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A closed memory of 120 turns."""
+    path = tmp_path / "memory.db"
+    store = Store(path, KEY)
+    with store.transaction():
+        for n in range(120):
+            row = say(store, f"t{n}", f"Number {n} " + "and more " * 30, n)
+            if n % 10 == 0:
+                event(store, [see(store, "gym", n)], f"Event {n}", n)
+                summary(store, f"s{n}", f"Summary {n}", 1, n)
+                know(store, f"Line {n}", [row], n)
+    store.close()
+    return path
+
+
+def spoil(path: Path, pages: list[int]) -> None:
+    whole = bytearray(path.read_bytes())
+    for page in pages:
+        whole[page * PAGE + 200 : page * PAGE + 260] = bytes(60)
+    path.write_bytes(whole)
+
+
+def heard(path: Path, key: bytes = KEY) -> set[str]:
+    store = Store(path, key)
+    try:
+        return {t.turn_id for t in store.turns()}
+    finally:
+        store.close()
+
+
+def test_a_sound_memory_is_left_alone(file: Path) -> None:
+    before = file.read_bytes()
+    assert check(file, KEY).problems == []
+    assert repair(file, KEY, MONDAY) is None
+    assert file.read_bytes() == before
+    assert [p.name for p in file.parent.iterdir()] == ["memory.db"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        ("DELETE FROM items WHERE id = 3", "1 memories cannot be searched"),
+        ("UPDATE items SET text = 'other' WHERE id = 3", "1 entries lead nowhere"),
+        ("DELETE FROM item_bits WHERE rowid = 3", "1 vectors do not fit"),
+        ("INSERT INTO items_fts (rowid, text) VALUES (3, 'word')", "its words are not"),
+    ],
+)
+def test_an_index_that_is_wrong_is_put_right_without_loss(harm: str, told: str, file: Path) -> None:
+    store = Store(file, KEY)
+    before = texts(store)
+    store.rows(harm)
+    store.close()
+    health = check(file, KEY)
+    assert any(told in problem for problem in health.problems)
+    assert health.index_only
+    done = repair(file, KEY, MONDAY)
+    assert done is not None
+    assert done.kept_aside is None
+    assert check(file, KEY).problems == []
+    store = Store(file, KEY)
+    assert texts(store) == before
+    store.close()
+
+
+def test_damaged_pages_cost_what_stood_on_them_and_nothing_else(file: Path) -> None:
+    pages = file.stat().st_size // PAGE
+    told = lost = 0
+    for page in range(8, pages, 23):
+        whole = file.read_bytes()
+        spoil(file, [page])
+        health = check(file, KEY)
+        told += bool(health.problems)
+        done = repair(file, KEY, MONDAY)
+        assert done is not None
+        assert done.kept_aside == file.with_name("memory.db.damaged-20260302-080000")
+        assert done.kept_aside.read_bytes()[page * PAGE + 200 : page * PAGE + 260] == bytes(60)
+        assert check(file, KEY).problems == []
+        lost = max(lost, 120 - len(heard(file)))
+        assert 120 - len(heard(file)) <= done.unreadable.get("turns", 0)
+        file.write_bytes(whole)
+    assert told == len(range(8, pages, 23))
+    assert lost < 20  # a leaf holds about a dozen turns
+
+
+def test_a_file_cut_short_gives_back_what_is_left(file: Path) -> None:
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) * 4 // 5 // PAGE * PAGE])
+    cut = file.read_bytes()
+    with pytest.raises(BadMemory, match="os1 memory repair"):
+        Store(file, KEY)
+    assert file.read_bytes() == cut
+    done = repair(file, KEY, MONDAY)
+    assert done is not None
+    assert done.kept_aside is not None
+    assert done.kept_aside.read_bytes() == cut
+    assert check(file, KEY).problems == []
+    assert 0 < len(heard(file)) < 120
+
+
+def test_a_repaired_memory_still_opens_with_its_passphrase(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "_SCRYPT_N", 1 << 8)
+    store = Store(file, KEY)
+    locked = file.with_name("locked.db")
+    backup(store, locked, Lock.of("correct horse battery"))
+    store.close()
+    spoil(locked, [20])
+    assert repair(locked, from_passphrase("correct horse battery", salt_of(locked)), MONDAY) is not None
+    assert heard(locked, from_passphrase("correct horse battery", salt_of(locked)))
+
+
+@pytest.mark.parametrize("what", [check, lambda path, key: repair(path, key, MONDAY)])
+def test_a_wrong_key_or_a_lost_first_page_is_told_and_nothing_is_touched(
+    what: Callable[[Path, bytes], object], file: Path
+) -> None:
+    before = file.read_bytes()
+    with pytest.raises(BadMemory, match="another key"):
+        what(file, OTHER)
+    assert file.read_bytes() == before
+    spoil(file, [0])
+    spoilt = file.read_bytes()
+    with pytest.raises(BadMemory, match="not a memory file"):
+        what(file, KEY)
+    assert file.read_bytes() == spoilt
+    assert [p.name for p in file.parent.iterdir()] == ["memory.db"]
+
+
+HOLD = """
+import sys; from pathlib import Path; from os1_edge.remember.store import Store
+store = Store(Path(sys.argv[1]), bytes(range(32))); print("open", flush=True); sys.stdin.read()
+"""
+
+
+def test_a_memory_in_use_is_not_replaced_under_its_user(file: Path) -> None:
+    spoil(file, [30])
+    user = subprocess.Popen([sys.executable, "-c", HOLD, str(file)], stdin=PIPE, stdout=PIPE, text=True)
+    assert user.stdout is not None
+    assert user.stdout.readline() == "open\n"
+    before = file.read_bytes()
+    with pytest.raises(BadMemory, match="another OS-1"):
+        repair(file, KEY, MONDAY)
+    assert file.read_bytes() == before
+    user.communicate("")
+    assert repair(file, KEY, MONDAY) is not None
+
+
+def test_vectors_that_were_lost_are_made_again_from_the_words(file: Path) -> None:
+    store = Store(file, KEY)
+    with store.transaction() as db:
+        db.execute("DELETE FROM item_vectors WHERE id <= 5")
+    store.close()
+    repair(file, KEY, MONDAY)
+    store = Store(file, KEY)
+    missing = store.without_vector(99)
+    assert len(missing) == 5
+    for item, text in missing:
+        store.set_vector(item, meaning(text))
+    assert store.without_vector(99) == []
+    store.close()
+
+
+@pytest.mark.parametrize("size", [0, 10])
+def test_an_empty_or_tiny_file_is_no_memory_and_stays(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    path.write_bytes(bytes(size))
+    with pytest.raises(BadMemory, match=r"memory\.db"):
+        Store(path, KEY)
+    assert path.read_bytes() == bytes(size)
+    assert [p.name for p in tmp_path.iterdir()] == ["memory.db"]
+
+
+def test_another_programs_database_under_the_same_key_is_refused(tmp_path: Path) -> None:
+    from os1_edge.remember.connection import unlock
+
+    path = tmp_path / "memory.db"
+    db = unlock(path, KEY, create=True)
+    db.execute("CREATE TABLE recipes (name)")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(BadMemory, match="another program"):
+        Store(path, KEY)
+    assert path.read_bytes() == before
