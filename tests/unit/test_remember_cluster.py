@@ -182,6 +182,7 @@ def lived(
     path = Path(folder) / f"{len(restarts)}.db"
     path.unlink(missing_ok=True)
     store = Store(path, bytes(32))
+    store.rows("PRAGMA synchronous = OFF")  # no power is lost here, and the disk is slow
     timeline = Timeline(store, embed)
     for i, (context, time) in enumerate(contexts):
         if i in restarts:

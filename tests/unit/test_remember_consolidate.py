@@ -71,6 +71,7 @@ class Author:
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
     opened = Memory(Store(tmp_path / "memory.db", KEY), Apart())  # type: ignore[arg-type]
+    opened.store.rows("PRAGMA synchronous = OFF")  # where no power is lost, the disk need not be waited for
     yield opened
     opened.close()
 

@@ -42,6 +42,7 @@ def remember(tmp_path: Path) -> Iterator[Callable[[Any], Memory]]:
 
     def make(embedder: Any) -> Memory:
         opened.append(Memory(Store(tmp_path / "memory.db", bytes(32)), embedder))
+        opened[-1].store.rows("PRAGMA synchronous = OFF")  # no power is lost here, and the disk is slow
         return opened[-1]
 
     yield make
