@@ -71,7 +71,7 @@ def list_(
         union = " UNION ALL ".join(_LISTED[k] for k in kind or KINDS[:-1])
         rows = store.rows(
             f"SELECT * FROM ({union}) AS m WHERE m.time >= ? AND m.time < ? "
-            "ORDER BY m.time DESC, kind, id DESC LIMIT ?",
+            "ORDER BY m.time DESC, kind DESC, id DESC LIMIT ?",
             first.isoformat() if first else "",
             last.isoformat() if last else "9999",
             limit,
