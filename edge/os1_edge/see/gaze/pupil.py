@@ -169,12 +169,12 @@ def outlines(smooth: NDArray[np.float32], found: Floats) -> Floats:
     all_round = np.sort(height, 1)[:, rim.RAYS // 4]
     chosen = np.argsort(-all_round)[:_TRACED]
     ellipses, rho, height = circles[chosen], rho[chosen], height[chosen]
-    ellipses = _refit(ellipses, rho, height, smooth.shape, 0.12, search=True, rounds=1)
-    for tolerance, search, rounds in ((0.16, True, 1), (0.08, False, 3)):
+    ellipses = _refit(ellipses, rho, height, smooth.shape, 0.12, search=True)
+    for tolerance, search in ((0.16, True), (0.08, False)):
         if not len(ellipses):
             break
         rho, height = rim.strongest_steps(rim.unroll(smooth, ellipses, _CLOSE), _CLOSE, tolerance)
-        ellipses = _refit(ellipses, rho, height, smooth.shape, 0.07, search, rounds)
+        ellipses = _refit(ellipses, rho, height, smooth.shape, 0.07, search)
     return ellipses
 
 
@@ -185,14 +185,13 @@ def _refit(
     shape: tuple[int, ...],
     tolerance: float,
     search: bool,
-    rounds: int,
 ) -> Floats:
     height = np.maximum(height, 0)
     weight = np.sqrt(np.minimum(height / (np.sort(height, 1)[:, rim.RAYS * 7 // 10, None] + 1e-3), 1))
     x, y = rim.points_at(ellipses, rho[:, :, None])
     size = np.sqrt(ellipses[:, 2] * ellipses[:, 3])
     fitted, real = rim.ellipses_through(
-        x[:, :, 0], y[:, :, 0], weight, ellipses[:, :2], size, tolerance, search, rounds
+        x[:, :, 0], y[:, :, 0], weight, ellipses[:, :2], size, tolerance, search
     )
     return fitted[real & _possible(fitted, shape)]
 

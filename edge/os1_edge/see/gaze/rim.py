@@ -99,14 +99,12 @@ def ellipses_through(
     size: Floats,
     tolerance: float,
     search: bool,
-    rounds: int,
 ) -> tuple[Floats, Mask]:
     """Fits an ellipse to each row of points (K, RAYS) robustly.
 
     ``tolerance`` is how far, in units of ``size`` (K,), a point may lie from the rim and still count. With
     ``search`` the start comes from RANSAC over five-point conics, else from plain least squares; both are
-    followed by ``rounds`` reweighted fits. Returns the ellipses (K, 5) and which of them are ellipses at
-    all.
+    followed by a reweighted fit. Returns the ellipses (K, 5) and which of them are ellipses at all.
     """
     u = ((x - centre[:, 0, None]) / size[:, None]).astype(np.float32)
     v = ((y - centre[:, 1, None]) / size[:, None]).astype(np.float32)
@@ -116,10 +114,9 @@ def ellipses_through(
         conic = _ransac(terms, target, u, v, weight, tolerance)
     else:
         conic = _least_squares(terms, target, weight + 1e-6)
-    for _ in range(rounds):
-        error = _distance(conic, u, v)
-        trust = weight * np.clip(1 - (error / (1.5 * tolerance)) ** 2, 0, None) ** 2
-        conic = _least_squares(terms, target, trust + 1e-6)
+    error = _distance(conic, u, v)
+    trust = weight * np.clip(1 - (error / (1.5 * tolerance)) ** 2, 0, None) ** 2
+    conic = _least_squares(terms, target, trust + 1e-6)
     ellipses, real = _as_ellipses(conic)
     ellipses[:, :2] = ellipses[:, :2] * size[:, None] + centre
     ellipses[:, 2:4] *= size[:, None]
