@@ -80,7 +80,7 @@ def test_a_wake_word_cut_in_two_by_a_gap_is_none(say: Callable[[str], Samples]) 
 @installed
 @pytest.mark.models
 def test_the_command_right_after_the_wake_word_passes_whole(say: Callable[[str], Samples]) -> None:
-    word, command = say("Okay Nabu."), say("Stop.")
+    word, command = say("Okay Nabu."), say("What time is it?")
     word = word[: np.flatnonzero(np.abs(word) > 0.02)[-1]]
     command = command[np.flatnonzero(np.abs(command) > 0.02)[0] :]
     begins = RATE + len(word) + RATE // 20
