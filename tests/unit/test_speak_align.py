@@ -50,6 +50,14 @@ def test_a_comma_tells_which_word_is_which() -> None:
     )
 
 
+def test_a_comma_keeps_a_run_from_the_word_before_it() -> None:
+    assert placed("Go, a tea.", "Go, a tea.", "^ɡˈoʊ, ɐtˈiː.$") == [
+        ("Go,", 10, 50),
+        ("a", 70, 82),
+        ("tea.", 82, 120),
+    ]
+
+
 def test_a_figure_lasts_as_long_as_the_words_it_is_read_as() -> None:
     assert placed(
         "He paid $3.14 now.",

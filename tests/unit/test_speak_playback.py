@@ -191,6 +191,16 @@ def test_a_reply_stopped_at_40_percent_holds_only_what_was_heard() -> None:
     assert play(script).ear.ends == 1
 
 
+def test_a_reply_stopped_between_clauses_is_not_whole_as_more_was_to_come() -> None:
+    async def script(s: Stage) -> None:
+        s.player.begin("t", 0)
+        await s.say("one two", 1.0)
+        await asyncio.sleep(3.0)
+        assert s.player.stop() == Heard("one two", False, pytest.approx(1.0), "01.wav")
+
+    play(script)
+
+
 def test_without_word_times_the_heard_words_follow_from_the_letters() -> None:
     async def script(s: Stage) -> None:
         s.player.begin("t", 0)
