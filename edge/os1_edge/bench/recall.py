@@ -1,8 +1,8 @@
 """How much of the annotated evidence recall finds: LoCoMo conversations (Maharana et al., 2024).
 
-Each conversation becomes an encrypted memory of its own, filled through the store and asked through
-``Recall`` as in a run, one day after its last session, without a language model. Recall@k is LoCoMo's own:
-the share of a question's evidence turns among the best k, averaged over the questions.
+Each conversation becomes an encrypted memory of its own, filled and asked as in a run, one day after its
+last session, without a language model. Recall@k is LoCoMo's own: the share of a question's evidence turns
+among the best k, averaged over the questions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,9 +20,11 @@ from typing import Any
 
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.importance import importance_by_rule
-from os1_edge.remember.ranking import Weights
+from os1_edge.remember.locomo import LocomoTurn, read_locomo
+from os1_edge.remember.merge import BadImport
+from os1_edge.remember.ranking import NOTHING
 from os1_edge.remember.recall import Recall, RecallRules
-from os1_edge.remember.rows import OTHER, WEARER
+from os1_edge.remember.rows import searched
 from os1_edge.remember.store import Store
 
 DEPTHS = (5, 10, 20)
@@ -31,32 +35,13 @@ CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 RULES = RecallRules(limit=max(DEPTHS), min_similarity=-1.0, tokens=1_000_000, questions=True)
 """All that recall ranks: neither cut off where too little alike, nor by what fits a prompt."""
 
-_KEY = bytes(range(32))
-"""Of the memories made to measure, which are deleted at once."""
-
-_TURN_S = 20.0
-"""LoCoMo dates sessions only; turns are laid this far apart."""
-
-
-class BadConversation(Exception):
-    """A file is no LoCoMo conversation; the message says what is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a conversation."""
-
-    dialog_id: str
-    speaker: str
-    text: str
-    """What was said, with the caption of a picture that was shown."""
-    time: datetime
-    session: int
+MEASURING_KEY = bytes(range(32))
+"""Of memories made to measure, which are deleted at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question with the lines that answer it."""
+    """A question, its category, and the turn ids that answer it."""
 
     question: str
     category: str
@@ -67,10 +52,13 @@ class Asked:
 class Conversation:
     """A LoCoMo conversation."""
 
-    wearer: str
-    """Whose memory it is: the first speaker."""
-    lines: tuple[Line, ...]
+    turns: tuple[LocomoTurn, ...]
     questions: tuple[Asked, ...]
+
+    @property
+    def now(self) -> datetime:
+        """When it is asked about: a day after its last turn."""
+        return self.turns[-1].time + timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,77 +71,72 @@ class Answered:
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """The conversations of a LoCoMo file: a list, or one.
+    """The conversations of a file of the form of ``locomo10.json``.
 
     Raises:
-        BadConversation: the file cannot be read as such.
+        BadImport: it is not of that form, or holds no question with evidence.
     """
+    by_sample: dict[str, list[LocomoTurn]] = defaultdict(list)
     try:
-        data = json.loads(path.read_text("utf-8"))
-        found = [_conversation(item) for item in (data if isinstance(data, list) else [data])]
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as e:
-        raise BadConversation(f"{path}: {e}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise BadConversation(f"{path}: not a LoCoMo conversation ({type(e).__name__}: {e})") from None
-    if not found:
-        raise BadConversation(f"{path}: holds no conversation")
-    return found
+        for turn in read_locomo(path):
+            by_sample[turn.turn_id.split(":")[0]].append(turn)
+        out = [
+            Conversation(tuple(turns), tuple(_questions(item, {turn.turn_id for turn in turns})))
+            for item in json.loads(path.read_text("utf-8"))
+            if (turns := by_sample[item["sample_id"]])
+        ]
+    except OSError as e:
+        raise BadImport(f"{path}: {e.strerror}") from None
+    except (KeyError, TypeError, AttributeError) as e:
+        raise BadImport(f"{path} is not a LoCoMo file ({type(e).__name__}: {e})") from None
+    if not any(conversation.questions for conversation in out):
+        raise BadImport(f"{path} holds no question with evidence")
+    return out
 
 
-def _conversation(item: dict[str, Any]) -> Conversation:
-    talk = item["conversation"]
-    lines = []
-    for session in sorted(int(m[1]) for key in talk if (m := re.fullmatch(r"session_(\d+)", key))):
-        time = datetime.strptime(talk[f"session_{session}_date_time"], "%I:%M %p on %d %B, %Y")
-        for i, turn in enumerate(talk[f"session_{session}"]):
-            caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
-            lines.append(
-                Line(
-                    dialog_id=turn["dia_id"],
-                    speaker=turn["speaker"],
-                    text=turn["text"] + caption,
-                    time=time + timedelta(seconds=_TURN_S * i),
-                    session=session,
-                )
-            )
-    known = {line.dialog_id for line in lines}
-    questions = []
+def _questions(item: dict[str, Any], turns: set[str]) -> Iterator[Asked]:
     for asked in item["qa"]:
-        named = {e for text in asked["evidence"] for e in re.findall(r"D\d+:\d+", text)}
-        if asked["category"] in CATEGORIES and (evidence := frozenset(named & known)):
-            questions.append(Asked(asked["question"], CATEGORIES[asked["category"]], evidence))
-    return Conversation(talk["speaker_a"], tuple(lines), tuple(questions))
+        named = {d for text in asked["evidence"] for d in re.findall(r"D\d+:\d+", text)}
+        evidence = frozenset(f"{item['sample_id']}:{dialog}" for dialog in named) & turns
+        if asked["category"] in CATEGORIES and evidence:
+            yield Asked(str(asked["question"]), CATEGORIES[asked["category"]], evidence)
 
 
 def fill(store: Store, conversation: Conversation, embedder: Embedder) -> dict[int, str]:
-    """Puts a conversation into an empty memory; returns the dialog id of each turn."""
-    vectors = embedder.embed([line.text for line in conversation.lines])
+    """Puts a conversation into a memory; returns the turn id of each row."""
+    turns = conversation.turns
+    vectors = embedder.embed([searched(turn.speaker, turn.text) for turn in turns])
     out = {}
     with store.transaction() as db:
-        for line, vector in zip(conversation.lines, vectors, strict=True):
+        for turn, vector in zip(turns, vectors, strict=True):
             row = store.add_turn(
-                line.dialog_id,
-                0,
-                line.time,
-                line.text,
-                "",
-                "",
-                vector,
-                speaker=WEARER if line.speaker == conversation.wearer else f"{OTHER}{line.speaker}",
-                session_id=f"session {line.session}",
-            )
-            db.execute("UPDATE turns SET importance = ? WHERE id = ?", (importance_by_rule(line.text), row))
-            out[row] = line.dialog_id
+                turn.turn_id, 0, turn.time, turn.text, "", "", vector,
+                speaker=turn.speaker, session_id=turn.session_id,
+            )  # fmt: skip
+            importance = importance_by_rule(turn.text)
+            db.execute("UPDATE turns SET importance = ? WHERE id = ?", (importance, row))
+            out[row] = turn.turn_id
     return out
+
+
+@contextmanager
+def remembered(conversation: Conversation, embedder: Embedder) -> Iterator[tuple[Store, dict[int, str]]]:
+    """A memory of its own that holds ``conversation``, with the turn id of each row; gone at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "memory.db", MEASURING_KEY)
+        try:
+            yield store, fill(store, conversation, embedder)
+        finally:
+            store.close()
 
 
 def measure(
     conversations: Sequence[Conversation],
     embedder: Embedder,
-    rules: RecallRules = RULES,
+    rules: Sequence[RecallRules] = (RULES,),
     tell: Callable[[str], None] = lambda text: None,
-) -> list[Answered]:
-    """Asks every question of every conversation.
+) -> list[list[Answered]]:
+    """Asks every question of every conversation, once under each of the ``rules``.
 
     Args:
         conversations: see ``read_conversations``.
@@ -161,36 +144,21 @@ def measure(
         rules: how to rank.
         tell: called with a line of progress for each conversation.
     """
-    return [a for run in runs(conversations, embedder, tell) for a in run(rules)]
-
-
-def runs(
-    conversations: Sequence[Conversation], embedder: Embedder, tell: Callable[[str], None] = lambda text: None
-) -> Iterator[Callable[[RecallRules], list[Answered]]]:
-    """For each conversation what asks all its questions under any rules; of use until the next is taken."""
+    out: list[list[Answered]] = [[] for _ in rules]
     for number, conversation in enumerate(conversations):
-        tell(f"conversation {number + 1} of {len(conversations)}: {len(conversation.lines)} turns")
-        with tempfile.TemporaryDirectory() as folder:
-            store = Store(Path(folder) / "memory.db", _KEY)
-            try:
-                dialog = fill(store, conversation, embedder)
-                now = conversation.lines[-1].time + timedelta(days=1)
-
-                def ask(rules: RecallRules, n: int = number, c: Conversation = conversation,
-                        store: Store = store, dialog: dict[int, str] = dialog,
-                        now: datetime = now) -> list[Answered]:  # fmt: skip
-                    recall = Recall(store, embedder, rules, wearer_name=c.wearer)
-                    return [_answered(n, q, recall, dialog, now) for q in c.questions]
-
-                yield ask
-            finally:
-                store.close()
+        tell(f"conversation {number + 1} of {len(conversations)}: {len(conversation.turns)} turns")
+        with remembered(conversation, embedder) as (store, turn_ids):
+            for answers, rule in zip(out, rules, strict=True):
+                recall = Recall(store, embedder, rule)
+                for asked in conversation.questions:
+                    hits = recall.recall(asked.question, conversation.now)
+                    found = _shares(asked, [turn_ids.get(hit.ref_id, "") for hit in hits])
+                    answers.append(Answered(number, asked.category, found))
+    return out
 
 
-def _answered(number: int, asked: Asked, recall: Recall, dialog: dict[int, str], now: datetime) -> Answered:
-    hits = [dialog.get(hit.ref_id) for hit in recall.recall(asked.question, now)]
-    found = tuple(len(asked.evidence & set(hits[:k])) / len(asked.evidence) for k in DEPTHS)
-    return Answered(number, asked.category, found)
+def _shares(asked: Asked, best: Sequence[str]) -> tuple[float, ...]:
+    return tuple(len(asked.evidence & set(best[:k])) / len(asked.evidence) for k in DEPTHS)
 
 
 def table(answers: Sequence[Answered]) -> dict[str, Any]:
@@ -211,12 +179,11 @@ def _mean(shares: Sequence[float]) -> float | None:
     return round(100 * sum(shares) / len(shares), 1) if shares else None
 
 
-def without(feature: str, rules: RecallRules = RULES) -> RecallRules:
-    """``rules`` without one feature of similarity, to see what it brings."""
-    return replace(rules, weights=replace(rules.weights, **{feature: 0.0}))
-
-
 def only(rules: RecallRules = RULES, **weights: float) -> RecallRules:
-    """``rules`` with the weights named and no others."""
-    none = dict.fromkeys(Weights.__dataclass_fields__, 0.0)
-    return replace(rules, weights=Weights(**{**none, **weights}))
+    """``rules`` with the weights of similarity named and no others."""
+    return replace(rules, weights=replace(NOTHING, **weights))
+
+
+def without(*features: str, rules: RecallRules = RULES) -> RecallRules:
+    """``rules`` without some features of similarity, to see what they bring."""
+    return replace(rules, weights=replace(rules.weights, **dict.fromkeys(features, 0.0)))

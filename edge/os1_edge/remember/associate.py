@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from os1_edge.remember.ranking import Candidate
 from os1_edge.remember.rows import OS1, moment
+from os1_edge.remember.search import said
 from os1_edge.remember.stem import words
 from os1_edge.remember.store import Store
 
@@ -89,4 +90,4 @@ def _read(store: Store, target: tuple[str, int]) -> Candidate | None:
         return None
     time, text, speaker, location = rows[0]
     kind, ref = target
-    return Candidate(kind, ref, moment(time), text, speaker, location)  # type: ignore[arg-type]
+    return Candidate(kind, ref, moment(time), said(speaker, text), speaker, location)  # type: ignore[arg-type]

@@ -61,30 +61,44 @@ class Candidate:
 class Weights:
     """What counts how much in similarity; scaled so that the best possible is 1."""
 
-    meaning: float = 4.6
-    before: float = 2.5
+    meaning: float = 5.7
+    before: float = 2.4
     after: float = 1.4
     words: float = 1.0
     """BM25, the best candidate's as 1."""
-    near: float = 1.4
+    near: float = 2.3
     """Share of the question's terms, by rarity, in the memory or its neighbours."""
-    group: float = 2.8
+    group: float = 2.7
     """The same for all candidates of its conversation together."""
-    speaker: float = 2.8
+    speaker: float = 3.2
     """Said by whom the question names."""
-    when: float = 2.7
+    when: float = 2.9
     """A word of time in it, and the question asks when."""
-    times: float = 4.2
+    times: float = 3.6
     """Of the time that the question names."""
-    place: float = 2.8
+    place: float = 3.2
     """At the place that the question names; LoCoMo names none, so this one is set as ``speaker``."""
-    asks: float = -0.5
+    asks: float = -1.0
     """It is a question itself."""
 
     @property
     def total(self) -> float:
         """The best possible sum."""
-        return float(sum(max(0.0, getattr(self, f.name)) for f in fields(self)))
+        return sum(max(0.0, weight) for weight in self.values())
+
+    def values(self) -> tuple[float, ...]:
+        """In the order of the fields."""
+        return (
+            self.meaning, self.before, self.after, self.words, self.near, self.group, self.speaker, self.when,
+            self.times, self.place, self.asks,
+        )  # fmt: skip
+
+    def dot(self, features: Weights) -> float:
+        """The weighted sum of ``features``."""
+        return sum(w * f for w, f in zip(self.values(), features.values(), strict=True))
+
+
+NOTHING = Weights(**{f.name: 0.0 for f in fields(Weights)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +107,10 @@ class Ranked:
 
     candidate: Candidate
     score: float
+    features: Weights
+    """What each weight was multiplied with."""
     coverage: float
     """Share of the question's terms, by rarity, that it holds itself."""
-    fits_time: bool
-    fits_place: bool
 
 
 def rank_candidates(
@@ -120,34 +134,37 @@ def rank_candidates(
         importance_weight: of importance.
         recency_weight: of recency.
     """
-    bm25 = _bm25(candidates, rarity)
-    best = max(bm25, default=0.0) or 1.0
-    total = sum(rarity.values()) or 1.0
     together: dict[str, set[str]] = {}
     for candidate in candidates:
         together.setdefault(candidate.group, set()).update(candidate.terms)
+    bm25 = _bm25(candidates, rarity)
+    best = max(bm25, default=0.0) or 1.0
+    total = sum(rarity.values()) or 1.0
+    best_possible = weights.total or 1.0
     out = []
     for candidate, lexical in zip(candidates, bm25, strict=True):
-        fits_time = question.times is not None and question.times.fits(candidate.time)
-        place = in_place(question, candidate.location)
-        similarity = (
-            _meaning(candidate, weights)
-            + weights.words * lexical / best
-            + weights.near * _share(candidate.near, rarity) / total
-            + weights.group * _share(together[candidate.group], rarity) / total
-            + weights.speaker * _spoken_by(candidate, question)
-            + weights.when * (question.asks_when and tells_when(candidate.text))
-            + weights.times * fits_time
-            + weights.place * place
-            + weights.asks * candidate.text.rstrip().endswith("?")
-        ) / weights.total
+        before, after = candidate.before, candidate.after
+        if candidate.kind != "turn":
+            before = after = _ALONE * candidate.meaning
+        features = Weights(
+            meaning=candidate.meaning,
+            before=before,
+            after=after,
+            words=lexical / best,
+            near=_share(candidate.near, rarity) / total,
+            group=_share(together[candidate.group], rarity) / total,
+            speaker=_spoken_by(candidate, question),
+            when=float(question.asks_when and tells_when(candidate.text)),
+            times=float(question.times is not None and question.times.fits(candidate.time)),
+            place=float(in_place(question, candidate.location)),
+            asks=float(candidate.text.rstrip().endswith("?")),
+        )
         score = (
-            similarity
+            weights.dot(features) / best_possible
             + importance_weight * ((candidate.importance or _UNRATED) - 1) / 9
             + recency_weight * recency(candidate.time, now)
         )
-        coverage = _share(candidate.terms, rarity) / total
-        out.append(Ranked(candidate, score, coverage, fits_time, place))
+        out.append(Ranked(candidate, score, features, _share(candidate.terms, rarity) / total))
     return sorted(out, key=lambda r: (-r.score, r.candidate.time, r.candidate.text))
 
 
@@ -159,13 +176,6 @@ def recency(time: datetime, now: datetime) -> float:
 def age_days(time: datetime, now: datetime) -> float:
     """Days since ``time``, 0 if it is still to come."""
     return max(0.0, (now.replace(tzinfo=None) - time.replace(tzinfo=None)).total_seconds() / 86_400)
-
-
-def _meaning(candidate: Candidate, weights: Weights) -> float:
-    before, after = candidate.before, candidate.after
-    if candidate.kind != "turn":
-        before = after = _ALONE * candidate.meaning
-    return weights.meaning * candidate.meaning + weights.before * before + weights.after * after
 
 
 def _bm25(candidates: Sequence[Candidate], rarity: Mapping[str, float]) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from os1_edge.remember.associate import associated
 from os1_edge.remember.profile import propose
 from os1_edge.remember.query import Question, read_question
-from os1_edge.remember.ranking import Candidate, Ranked, Weights, age_days, rank_candidates
+from os1_edge.remember.ranking import NOTHING, Candidate, Ranked, Weights, age_days, rank_candidates
 from os1_edge.remember.rows import OTHER, WEARER
 from os1_edge.remember.search import Search
 from os1_edge.remember.store import Store, Vector
@@ -103,7 +103,7 @@ class Recall:
         linked = associated(self._store, [(h.kind, h.ref_id) for h in hits], self._rules.associated, budget_s)
         seen = {h.text.casefold() for h in hits} | {text.casefold() for text in in_view}
         for candidate, key in linked:
-            hit = _hit(Ranked(candidate, 0.0, 0.0, False, False), question, now)
+            hit = _hit(Ranked(candidate, 0.0, NOTHING, 0.0), question, now)
             if hit.text.casefold() not in seen and candidate.text.casefold() not in seen:
                 hits.append(Hit(hit.kind, hit.text, hit.time, hit.location, 0.0, f'linked by "{key}"',
                                 hit.ref_id, hit.speaker))  # fmt: skip
@@ -145,8 +145,8 @@ def rank(
         )
         if _concerns(r, question, rules)
     ]
-    if question.times is not None and question.times.exact and any(r.fits_time for r in ranked):
-        ranked = [r for r in ranked if r.fits_time]
+    if question.times is not None and question.times.exact and any(r.features.times for r in ranked):
+        ranked = [r for r in ranked if r.features.times]
     sources = {c.turn_id for c in candidates if c.kind == "turn" and c.text.casefold() in said}
     ranked = [r for r in ranked if _is_new(r.candidate, said, rules)]
     sources |= {r.candidate.turn_id for r in ranked if r.candidate.kind == "turn"}
@@ -171,7 +171,7 @@ def _concerns(ranked: Ranked, question: Question, rules: RecallRules) -> bool:
     """Whether a memory has to do with the question at all."""
     if ranked.candidate.meaning >= rules.min_similarity:
         return True
-    if question.vague and (ranked.fits_place or (ranked.fits_time and question.times is not None)):
+    if question.vague and (ranked.features.place or ranked.features.times):
         return True  # "what did I do yesterday?" asks for all of it
     enough = HELD_SIMILARITY * rules.min_similarity
     return ranked.coverage >= HELD and ranked.candidate.meaning >= enough
@@ -192,9 +192,9 @@ def _hit(ranked: Ranked, question: Question, now: datetime) -> Hit:
         reasons.append(f"words {', '.join(sorted(candidate.terms))}")
     if name.casefold() in question.people:
         reasons.append(f"said by {name}")
-    if ranked.fits_time and question.times is not None:
+    if ranked.features.times and question.times is not None:
         reasons.append(question.times.phrase)
-    if ranked.fits_place:
+    if ranked.features.place:
         reasons.append(f"at {candidate.location}")
     if candidate.via:
         reasons.append(f'key "{candidate.via}"')

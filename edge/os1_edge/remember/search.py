@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,10 @@ from os1_edge.remember.stem import stem, words
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector, bits, unpack
 
-BY_WORDS = 100
-"""Memories found by their words that are ranked: more than 100 a list gains nothing on LoCoMo (evidence among
-the candidates: 97 %)."""
+BY_WORDS = 60
+"""Memories found by their words that are ranked: 100 a list find no more on LoCoMo (decision 0007)."""
 
-BY_MEANING = 100
+BY_MEANING = 60
 """And by their meaning, out of those scanned."""
 
 SCANNED: dict[Kind, int] = {"turn": 200, "event": 50, "summary": 50, "profile": 50, "key": 100}
@@ -94,6 +93,9 @@ class Search:
             meanings = self._by_meaning(vector)
             ids |= set(sorted(meanings, key=lambda i: -meanings[i])[:BY_MEANING])
             items, keys = self._items(ids)
+            beside = self._neighbours([i for i in items if i.kind == "turn"])
+            known = {i.id for i in items}
+            items += {i.id: i for pair in beside.values() for i in pair if i and i.id not in known}.values()
             near = self._neighbours([i for i in items if i.kind == "turn"])
             every = {i.id for i in items} | {i.id for pair in near.values() for i in pair if i is not None}
             meanings |= self._meanings(every - meanings.keys(), vector)
@@ -194,10 +196,15 @@ class Search:
             "LEFT JOIN summaries s ON i.kind = 'summary' AND s.id = i.ref_id "
             f"LEFT JOIN profile p ON i.kind = 'profile' AND p.id = i.ref_id WHERE {where}"
         )
-        return [_Item(*row) for row in rows]
+        return [replace(item, text=said(item.speaker, item.text)) for item in (_Item(*row) for row in rows)]
 
 
 _EMBEDDER = "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder')"
+
+
+def said(speaker: str, text: str) -> str:
+    """The words of an item without the name before them (``rows.searched``)."""
+    return text.removeprefix(f"{speaker.removeprefix(OTHER)}: ") if speaker.startswith(OTHER) else text
 
 
 def _list(ids: Iterable[int]) -> str:

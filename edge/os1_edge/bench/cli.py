@@ -1,0 +1,56 @@
+"""`os1 bench`: measures the parts on this machine. Each command prints what its module measured."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+import os1_models
+
+PATH = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.group()
+def bench() -> None:
+    """Measure the parts of OS-1 on this machine."""
+
+
+@bench.command("recall")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
+def recall(files: tuple[Path, ...], as_json: bool) -> None:
+    """How much of the annotated evidence recall finds in LoCoMo conversations.
+
+    FILES are of the form of locomo10.json; categories 1 to 4 count. Recall@k is the percentage of a
+    question's evidence turns among the best k. Without a language model; the conversations do not enter
+    your memory.
+    """
+    from os1_edge.bench.recall import measure, read_conversations, table
+    from os1_edge.remember.embed import Embedder
+
+    conversations = [c for file in files for c in read_conversations(file)]
+    embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
+    quiet = as_json or not sys.stderr.isatty()
+    (answers,) = measure(
+        conversations, embedder, tell=lambda line: None if quiet else click.echo(line, err=True)
+    )
+    found = table(answers)
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        _print(found)
+
+
+def _print(found: dict[str, Any]) -> None:
+    click.echo(f"{found['questions']} questions; evidence found, percent")
+    categories = list(next(iter(found["recall"].values())))
+    click.echo(f"{'':>10}" + "".join(f"{category:>13}" for category in categories))
+    for depth, shares in found["recall"].items():
+        row = "".join(f"{'-' if share is None else share:>13}" for share in shares.values())
+        click.echo(f"recall@{depth:<3}" + row)
