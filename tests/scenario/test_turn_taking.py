@@ -282,3 +282,46 @@ def test_the_companion_does_not_answer_its_own_voice(tmp_path: Path, echo_db: fl
 def test_without_echo_cancellation_it_would(tmp_path: Path) -> None:
     told = InARoom(tmp_path, Engine(story), echo_db=-6.0).say(1.0, "Tell me a story.").live()
     assert told.ear.blocks[-1][1] - told.ear.blocks[0][0] > told.turns[0].spoken_s + 0.3
+
+
+# Only when asked to.
+
+
+class Woken:
+    """Notices the wake word in a short burst of its own loudness."""
+
+    def __init__(self, level: float) -> None:
+        self.level = level
+
+    def heard(self, frame: AudioFrame) -> bool:
+        return bool(np.isclose(frame.samples.max(), self.level, atol=1e-3) and frame.samples[-1] == 0.0)
+
+    def reset(self) -> None: ...
+
+
+def test_with_a_wake_word_only_what_follows_it_is_heard_from_its_first_word(tmp_path: Path) -> None:
+    """linux-voice-assistant#117: fast speech right after the wake word is lost."""
+    told = Companion(tmp_path, capture={"wake": Woken(0.45)}).say(1.0, "Nobody called you.")
+    told.noise(5.0, 0.4, 0.45).say(5.45, "What is the time?").say(20.0, "And who called now?").live()
+    assert told.heard() == ["What is the time?"]
+    (turn,) = told.turns
+    assert turn.ended.start / RATE < 5.5
+
+
+def test_a_turn_longer_than_the_wake_words_window_is_heard_to_its_end(tmp_path: Path) -> None:
+    told = Companion(tmp_path, capture={"wake": Woken(0.45)})
+    told.noise(1.0, 0.4, 0.45).say(1.5, "A long story.", 14.0).live()
+    (turn,) = told.turns
+    assert turn.ended.end / RATE == pytest.approx(15.5, abs=0.1)
+
+
+def test_with_push_to_talk_only_what_is_said_while_the_button_is_down_is_heard(tmp_path: Path) -> None:
+    config = Config.model_validate({"hear": {"push_to_talk": True}})
+    told = Companion(tmp_path, config=config).say(1.0, "Not for you.").do(3.9, Os1.hold)
+    told.say(4.0, "For you.").do(5.1, Os1.release).say(7.0, "Not for you either.").live()
+    assert told.heard() == ["For you."]
+
+
+def test_muted_at_the_very_end_the_companion_still_comes_to_its_end(tmp_path: Path) -> None:
+    told = Companion(tmp_path, tail_s=0.0).say(1.0, "Hello.").do(2.0, Os1.mute).live()
+    assert told.turns == []

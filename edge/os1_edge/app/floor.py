@@ -110,6 +110,11 @@ class Floor:
         """A reply sounds now, or is held for what the wearer is saying."""
         return self._player.speaking or self._player.paused
 
+    @property
+    def busy(self) -> bool:
+        """Some turn is being answered, or its reply heard."""
+        return bool(self._open)
+
     # The wearer.
 
     def wearer_speaks(self, turn_id: str, at_s: float) -> None:

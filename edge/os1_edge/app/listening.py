@@ -11,7 +11,7 @@ from typing import Protocol
 from os1_edge.app.trace import tell_failure
 from os1_edge.events import RATE, AudioFrame, Samples, SpeechPaused, SpeechResumed, SpeechStarted, TurnEnded
 from os1_edge.hear.capture import Capture, GateChange
-from os1_edge.hear.interrupt import own_sound
+from os1_edge.hear.interrupt import Onset
 from os1_edge.hear.turn import TurnDetector
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,11 @@ class EndOfTurn(Protocol):
 
 class Listener(Protocol):
     """Is told what the wearer does. Must return at once."""
+
+    @property
+    def answering(self) -> bool:
+        """Whether a turn is being answered, or its reply heard."""
+        ...
 
     def speech_started(self, event: SpeechStarted) -> None: ...
 
@@ -75,6 +80,7 @@ class Listening:
         self._turns = turns
         self._end_of_turn = end_of_turn
         self._listener = listener
+        self._onset = Onset()
         self._frames: asyncio.Queue[AudioFrame | None] = asyncio.Queue()  # bounded by FRAMES_WAITING
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="end-of-turn")
         self._verdicts: set[asyncio.Task[None]] = set()
@@ -101,13 +107,19 @@ class Listening:
         """The capture stage lets frames pass from now on, or no longer. What waits in front of it is dropped
         with it when the microphone was muted."""
         if change.discard:
-            while not self._frames.empty():
-                self._frames.get_nowait()
+            self._drop_waiting()
             self._vad.reset()
             if self._turns.close() is not None:
                 self._listener.turn_discarded()
         elif not change.passing:
             self._close()
+        else:
+            self._vad.reset()  # what it heard before the gate opened is another stream
+
+    def _drop_waiting(self) -> None:
+        waiting = [self._frames.get_nowait() for _ in range(self._frames.qsize())]
+        if waiting and waiting[-1] is None:
+            self._frames.put_nowait(None)  # the microphone's end is no sound
 
     def played(self, samples: Samples, at_s: float) -> None:
         """The speaker plays mono ``samples`` at 16 kHz, the first of them at session second ``at_s``."""
@@ -140,10 +152,11 @@ class Listening:
                 self._close()
 
     def _take(self, frame: AudioFrame) -> None:
+        if self._turns.speaking or self._listener.answering:
+            self.capture.stay_open()  # no turn is cut, and who follows up need not wake it again
         probability = self._vad.probability(frame.samples)
-        if own_sound(probability, self.capture.echo) is not None:
-            probability = 0.0
-        event = self._turns.step(frame, probability)
+        onset = self._onset.step(len(frame.samples), probability, self.capture.echo)
+        event = self._turns.step(frame, onset.probability)
         if isinstance(event, SpeechStarted):
             self._listener.speech_started(event)
         elif isinstance(event, SpeechPaused):

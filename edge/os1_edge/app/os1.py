@@ -37,7 +37,7 @@ from os1_edge.events import (
     TurnEnded,
 )
 from os1_edge.faculties import Faculties
-from os1_edge.hear.capture import Canceller, Capture, CaptureRules
+from os1_edge.hear.capture import Canceller, Capture, CaptureRules, Spotter
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.borrow import Borrowing
 from os1_edge.see.place import PlaceGuess, guess_place
@@ -77,8 +77,10 @@ class Os1:
         sink: Sink,
         observer: Observer,
         echo: Canceller | None = None,
+        wake: Spotter | None = None,
     ) -> None:
-        """``echo`` takes the speaker's sound out of the microphone's, where both share a room."""
+        """``echo`` takes the speaker's sound out of the microphone's, where both share a room; with ``wake``
+        only what follows the wake word is heard."""
         self._config = config
         self._observer = observer
         self._faculties = faculties
@@ -88,7 +90,7 @@ class Os1:
         )
         self._replier = Replier(config, self._engine, faculties.memory)
         self._answerer = Answerer(faculties, self._replier, calendar)
-        self._listening = self._ears(echo)
+        self._listening = self._ears(echo, wake)
         self._player = Player(sink, clock, self._listening.played)
         self._floor = Floor(self._player, config.hear.language)
         self._views = Views(faculties.eyes.look, observer, self._saw)
@@ -100,13 +102,13 @@ class Os1:
         self._heard_all = False
         self._something_new = asyncio.Event()
 
-    def _ears(self, echo: Canceller | None) -> Listening:
+    def _ears(self, echo: Canceller | None, wake: Spotter | None) -> Listening:
         hear = self._config.hear
         turns = TurnDetector(
             TurnRules(hear.start_above, hear.stop_below, silence=round(hear.silence_s * RATE))
         )
         rules = CaptureRules(push_to_talk=hear.push_to_talk)
-        capture = Capture(rules, echo, changed=lambda change: self._listening.gate_changed(change))
+        capture = Capture(rules, echo, wake, changed=lambda change: self._listening.gate_changed(change))
         return Listening(capture, self._faculties.vad, turns, self._faculties.end_of_turn, self)
 
     async def warm(self) -> None:
@@ -133,6 +135,14 @@ class Os1:
             for room in (self._listening, self._answerer, self._views):
                 room.close()
 
+    def hold(self) -> None:
+        """The push-to-talk button goes down."""
+        self._listening.capture.hold()
+
+    def release(self) -> None:
+        """The push-to-talk button comes up: what was said while it was down is a turn."""
+        self._listening.capture.release()
+
     def mute(self) -> None:
         """No sound is taken from now on; what an open turn held is gone."""
         self._listening.capture.mute()
@@ -147,6 +157,11 @@ class Os1:
         self._something_new.set()
 
     # What the wearer does.
+
+    @property
+    def answering(self) -> bool:
+        """See ``Listener``."""
+        return self._floor.busy
 
     def speech_started(self, event: SpeechStarted) -> None:
         """See ``Listener``."""
