@@ -43,6 +43,16 @@ def test_a_verdict_that_is_no_probability_changes_nothing(p: float) -> None:
     assert waited(p) == waited(None)
 
 
+def test_a_command_of_one_word_does_not_wait_as_an_unfinished_sentence_does() -> None:
+    """The model is not sure of "stop"."""
+    line = Timeline().judged(0.7).hear(992, 0.01).hear(256, 0.9).hear(2016, 0.01)
+    (turn,) = line.turns
+    assert turn.decided - turn.end <= 0.5 * RATE
+    sentence = Timeline().judged(0.7).hear(992, 0.01).hear(2560, 0.9).hear(2016, 0.01)
+    (turn,) = sentence.turns
+    assert turn.decided - turn.end >= 0.9 * RATE
+
+
 # What is learned of the wearer.
 
 
@@ -86,15 +96,15 @@ def test_a_new_turn_after_the_longest_or_after_the_microphone_stopped_teaches_no
 
 @given(st.floats(0, 1), st.floats(0, 10))
 def test_no_verdict_cuts_at_once_or_waits_for_ever(p: float, reach_s: float) -> None:
-    assert 0.2 * RATE <= silence_bound(p, reach_s).samples <= 2 * RATE
-    assert silence_bound(p, reach_s).samples <= silence_bound(p, reach_s + 0.1).samples
+    assert 0.2 * RATE <= silence_bound(p, reach_s, 2.0).samples <= 2 * RATE
+    assert silence_bound(p, reach_s, 2.0).samples <= silence_bound(p, reach_s + 0.1, 2.0).samples
 
 
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_surer_is_never_slower(p: float, q: float) -> None:
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 3))
+def test_surer_is_never_slower(p: float, q: float, spoken_s: float) -> None:
     low, high = sorted((p, q))
     for reach_s in (0.3, 0.6, 1.2):
-        assert silence_bound(high, reach_s).samples <= silence_bound(low, reach_s).samples
+        assert silence_bound(high, reach_s, spoken_s).samples <= silence_bound(low, reach_s, spoken_s).samples
 
 
 def test_most_pauses_of_whatever_length_are_covered() -> None:

@@ -50,11 +50,13 @@ class Joined:
 
 def joined(clip: Samples, seed: int) -> Joined | None:
     """``clip`` (one speaker, 16 kHz) with pauses inside; None where it has no fit gap between words."""
+    if len(clip) < 2 * APART * STEP:
+        return None
     loud = _levels(clip)
     floor, top = float(np.quantile(loud, 0.1)), float(np.quantile(loud, 0.95))
     # A quarter of the way from the room to the voice: above a breath, under a soft consonant.
     speech = loud > floor + max(6.0, (top - floor) / 4)
-    if speech.sum() < 2 * APART:
+    if not speech.any():
         return None
     rng = np.random.default_rng(seed)
     first, last = np.flatnonzero(speech)[[0, -1]]

@@ -53,6 +53,10 @@ class BoundRules:
     """Probability from which the turn counts as finished."""
     likely: float = 0.88
     """Probability from which it is likely finished."""
+    likely_if_short: float = 0.6
+    """The same after a word or two: of "stop" or "call Tom" the model is never sure."""
+    short_s: float = 1.0
+    """Speech up to this long is a word or two."""
     when_finished: Band = Band(0.2, 0.352, 0.416)
     when_likely: Band = Band(0.3, 0.48, 0.48)
     when_unfinished: Band = Band(0.7, 1.0, 1.6)
@@ -62,12 +66,13 @@ BOUNDS = BoundRules()
 """The bounds that are used."""
 
 
-def silence_bound(p_complete: float, reach_s: float, rules: BoundRules = BOUNDS) -> Bound:
-    """The silence that ends a turn whose pause was judged ``p_complete`` (0..1), for a wearer whose pauses
-    inside turns mostly last up to ``reach_s``."""
+def silence_bound(p_complete: float, reach_s: float, spoken_s: float, rules: BoundRules = BOUNDS) -> Bound:
+    """The silence that ends a turn of ``spoken_s`` so far whose pause was judged ``p_complete`` (0..1), for a
+    wearer whose pauses inside turns mostly last up to ``reach_s``."""
+    likely = rules.likely_if_short if spoken_s <= rules.short_s else rules.likely
     if p_complete >= rules.finished:
         band, verdict = rules.when_finished, "finished"
-    elif p_complete >= rules.likely:
+    elif p_complete >= likely:
         band, verdict = rules.when_likely, "likely finished"
     else:
         band, verdict = rules.when_unfinished, "may go on"

@@ -152,8 +152,11 @@ class TurnDetector:
         One on another turn or revision is ignored, and so is what is no probability; a later one on the same
         pause replaces it.
         """
-        if self._paused and (turn_id, revision) == (self._turn_id, self._revision) and 0 <= p_complete <= 1:
-            self._bound = silence_bound(p_complete, self.pauses.reach_s, self.rules.bounds)
+        if self._start is None or not self._paused or not 0 <= p_complete <= 1:
+            return
+        if (turn_id, revision) == (self._turn_id, self._revision):
+            spoken_s = (self._speech_end - self._start) / RATE
+            self._bound = silence_bound(p_complete, self.pauses.reach_s, spoken_s, self.rules.bounds)
 
     def close(self) -> TurnEnded | None:
         """The stream has stopped: an open turn ends with it. Frames may follow, from any sample index on."""
