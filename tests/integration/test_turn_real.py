@@ -83,17 +83,20 @@ def test_pauses_inside_sentences_cut_off_fewer_than_half_as_often_and_no_later(
         assert mine["median_delay_s"] <= rule["median_delay_s"]
 
 
-def said(voice: Piper, text: str) -> np.ndarray:
-    """Spoken text with 0.3 s of silence before and 160 ms after its last sound."""
+def said(voice: Piper, text: str, share: float) -> np.ndarray:
+    """The first ``share`` of a spoken text, with 0.3 s of silence before it and 160 ms after."""
     sound = soxr.resample(voice.say(text), voice.rate, RATE)
     last = int(np.flatnonzero(np.abs(sound) > 0.01)[-1]) + 1
-    return np.pad(sound[:last], (3 * RATE // 10, 16 * RATE // 100)).astype(np.float32)
+    return np.pad(sound[: int(last * share)], (3 * RATE // 10, 16 * RATE // 100)).astype(np.float32)
 
 
-def test_a_question_sounds_finished_and_half_of_one_does_not(
-    pulled: Callable[[str], Path], model: SmartTurn
+@pytest.mark.parametrize(
+    ("text", "broken_off"),
+    [("What is the capital of France?", 0.6), ("Remind me to call Anna tomorrow morning at nine.", 0.5)],
+)
+def test_a_sentence_sounds_finished_and_one_that_breaks_off_does_not(
+    text: str, broken_off: float, pulled: Callable[[str], Path], model: SmartTurn
 ) -> None:
     voice = Piper(pulled("piper-joe"))
-    whole = [model.complete(said(voice, t)) for t in ("What time is it?", "What is the capital of France?")]
-    half = [model.complete(said(voice, t)) for t in ("I would like to", "Where did I")]
-    assert min(whole) > max(half) + 0.2
+    assert model.complete(said(voice, text, 1.0)) > 0.88
+    assert model.complete(said(voice, text, broken_off)) < 0.5
