@@ -15,11 +15,10 @@ _JUST_OUT = (_RHO > 1.07) & (_RHO < 1.25)
 
 EVIDENCE = ("support", "contrast", "relative", "spread", "shape", "size", "weakest", "ring", "size2")
 """Columns of `evidence`."""
-_WEIGHTS = np.asarray([8.188, -0.268, 1.107, -1.687, 11.665, -1.721, 3.847, -2.625, -0.497])
-_BIAS = -19.38
-"""Ridge logistic regression on the candidates of 34 recordings' frames (`mrgaze`, MIT), as they are and
-turned, squeezed, scaled, darkened, blurred and made noisy at random, with crops that hold no pupil;
-cross-validated over recordings. `docs/gaze.md` tells how it was made."""
+_WEIGHTS = np.asarray([8.761, -0.973, 1.456, -1.839, 8.608, -1.303, 3.827, -1.993, -0.466])
+_BIAS = -13.819
+"""As ``python -m os1_edge.bench.pupil_fit`` prints them: ridge logistic regression on the candidates of 34
+recordings' frames (mrgaze, MIT), as they are and distorted at random, with crops that hold no pupil."""
 
 
 def evidence(smooth: NDArray[np.float32], ellipses: Floats) -> Floats:

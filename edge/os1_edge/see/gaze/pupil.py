@@ -76,6 +76,20 @@ def find_pupil(frame: NDArray[np.uint8], last: Pupil | None = None) -> Pupil | N
     ``last`` is the pupil of the frame before, if there is one: it is looked at as one more candidate, and
     no more than that, so that a wrong one does not stay. Thread-safe; keeps nothing between calls.
     """
+    found = candidates(frame, last)
+    if found is None:
+        return None
+    smooth, ellipses, scale = found
+    score = judge.confidence(judge.evidence(smooth, ellipses))
+    best = int(score.argmax())
+    return _as_pupil(ellipses[best], scale, float(score[best]))
+
+
+def candidates(
+    frame: NDArray[np.uint8], last: Pupil | None = None
+) -> tuple[NDArray[np.float32], Floats, int] | None:
+    """All that may be the pupil: the smoothed working copy, ellipses (K, 5) on it, and how many pixels of the
+    frame are one of its. ``None`` where there is nothing."""
     grey = _as_grey(frame)
     if min(grey.shape) < LEAST_SIDE:
         return None
@@ -85,22 +99,14 @@ def find_pupil(frame: NDArray[np.uint8], last: Pupil | None = None) -> Pupil | N
     work = _lit(work)
     found = dark_blobs(work)
     if last is not None:
-        old = [
-            (last.cx + 0.5) / scale - 0.5,
-            (last.cy + 0.5) / scale - 0.5,
-            (last.major + last.minor) / 4 / scale,
-        ]
-        found = np.vstack([np.asarray([old]), found])
+        x, y = (last.cx + 0.5) / scale - 0.5, (last.cy + 0.5) / scale - 0.5
+        found = np.vstack([np.asarray([(x, y, (last.major + last.minor) / 4 / scale)]), found])
     if not len(found):
         return None
     opened = cv2.morphologyEx(work, cv2.MORPH_OPEN, _DISC)
     smooth = np.asarray(cv2.GaussianBlur(opened, (5, 5), 1.0), np.float32)
     ellipses = outlines(smooth, found)
-    if not len(ellipses):
-        return None
-    score = judge.confidence(judge.evidence(smooth, ellipses))
-    best = int(score.argmax())
-    return _as_pupil(ellipses[best], scale, float(score[best]))
+    return (smooth, ellipses, scale) if len(ellipses) else None
 
 
 def dark_blobs(work: Grey) -> Floats:
