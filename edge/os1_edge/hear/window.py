@@ -2,7 +2,7 @@
 
 The encoder's cost grows with its window, so a short utterance gets a short one. Cut close, Whisper no longer
 finds its end and loops. So a pass over a small window is checked; if anything about it is odd, a pass over a
-larger one decides. ``docs/decisions/0006-recogniser-window.md`` has the measurements.
+larger one decides. ``docs/decisions/0010-recogniser-window.md`` has the measurements.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ END_SLACK_S = 0.3
 MISSED_S = 1.0
 """Sound this long after Whisper's closing time has not been transcribed."""
 
-UNSURE = -0.9
+UNSURE = -0.6
 """Mean log probability of the words under which a small window's pass is distrusted."""
 
 
