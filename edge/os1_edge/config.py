@@ -37,8 +37,8 @@ class Hear(_Section):
     silence_s: Annotated[float, Field(ge=0.1, le=5)] = 0.5
     """Silence that ends a turn."""
     speculate: bool = True
-    """Begin the answer at the first short pause, held back until the turn is over; costs work where the wearer
-    goes on."""
+    """Begin the answer at the first short pause, held back until the turn is over; the work is lost where the
+    wearer goes on."""
     partials: bool = True
     """Recognise while the wearer speaks, and read the prompt ahead."""
     echo_cancellation: bool = True
@@ -87,6 +87,7 @@ class Speak(_Section):
 
     voice: str = "piper-joe"
     speed: Annotated[float, Field(ge=0.5, le=2)] = 1.0
+    threads: Threads = 2
 
 
 class Remember(_Section):

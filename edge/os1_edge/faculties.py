@@ -68,7 +68,7 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
         ),
         llm=LocalLlama(paths[config.converse.model], config.converse.threads, config.converse.context_tokens),
         far=_server(config),
-        voice=Piper(paths[config.speak.voice], config.speak.speed),
+        voice=Piper(paths[config.speak.voice], config.speak.speed, threads=config.speak.threads),
     )
 
 

@@ -30,6 +30,7 @@ from os1_edge.remember.recall import RecallRules
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.store import Store, Vector
 from os1_edge.see.scene import SceneDescription
+from os1_edge.speak.tts import Speech
 
 KEY = bytes(range(32))
 MONDAY = datetime(2026, 3, 2, 8)
@@ -140,6 +141,11 @@ class Voice:
     letters_per_s: int = 15
     fails: Callable[[str], bool] = lambda clause: False
     said: list[str] = field(default_factory=list)
+
+    rtf: float = 0.0
+
+    def speak(self, clause: str) -> Speech:
+        return Speech(self.say(clause), self.rate, None)
 
     def say(self, clause: str) -> Samples:
         if self.fails(clause):

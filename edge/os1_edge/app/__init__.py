@@ -3,9 +3,17 @@
 Only what runs the whole (replay, cli) imports it.
 """
 
-from os1_edge.app.floor import Floor
+from os1_edge.app.front_end import front_end
 from os1_edge.app.os1 import TURNS_WAITING, Os1
 from os1_edge.app.trace import Observer, TurnTrace
 from os1_edge.app.views import FRAMES_AHEAD, VIEWS_KEPT
 
-__all__ = ["FRAMES_AHEAD", "TURNS_WAITING", "VIEWS_KEPT", "Floor", "Observer", "Os1", "TurnTrace"]
+__all__ = [
+    "FRAMES_AHEAD",
+    "TURNS_WAITING",
+    "VIEWS_KEPT",
+    "Observer",
+    "Os1",
+    "TurnTrace",
+    "front_end",
+]

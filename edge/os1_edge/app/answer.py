@@ -20,6 +20,7 @@ from os1_edge.faculties import Faculties
 from os1_edge.offload.engine import EngineError
 from os1_edge.see.scene import SceneDescription
 from os1_edge.speak.clauses import ClauseSplitter
+from os1_edge.speak.heard import Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Spoken:
     clause: str
     samples: Samples = field(repr=False)
     rate: int
+    words: tuple[Word, ...] | None
+    """Where its words lie, if the voice knows."""
 
 
 class Answerer:
@@ -112,15 +115,15 @@ class Answerer:
         voice = self._faculties.voice
         began = perf_counter()
         try:
-            samples = await asyncio.get_running_loop().run_in_executor(self._mouth, voice.say, clause)
+            speech = await asyncio.get_running_loop().run_in_executor(self._mouth, voice.speak, clause)
         except Exception as e:
             tell_failure(f"the voice in turn {trace.ended.turn_id}", e)
             return None
-        if not len(samples):
+        if not len(speech.samples):
             return None
         if trace.first_audio_s is None:
             trace.first_audio_s = perf_counter() - began
-        return Spoken(clause, samples, voice.rate)
+        return Spoken(clause, speech.samples, speech.rate, speech.words)
 
 
 def _note_first_clause(trace: TurnTrace, began: float) -> None:

@@ -280,9 +280,9 @@ class Os1:
         spoken = await answering.unless_gone(draft.clauses.get())
         if spoken is None or not await self._floor.take(answering):
             return None
-        player.begin(*draft.of)
+        player.begin(*draft.of, rtf=self._faculties.voice.rtf)
         while spoken is not None:
-            await player.add(spoken.clause, spoken.samples, spoken.rate, of=draft.of)
+            await player.add(spoken.clause, spoken.samples, spoken.rate, spoken.words, of=draft.of)
             spoken = await answering.unless_gone(draft.clauses.get())
         heard = await player.end()
         trace.spoke_at_s, trace.spoken_s = player.first_heard_at_s, heard.seconds

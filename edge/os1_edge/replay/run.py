@@ -10,15 +10,12 @@ from time import perf_counter
 
 import os1_models
 from os1_edge import clock
-from os1_edge.app import Os1
+from os1_edge.app import Os1, front_end
 from os1_edge.config import Config, overridden
 from os1_edge.device.replay import camera, microphone, seed_memory, session_seconds
 from os1_edge.device.session import load_session
 from os1_edge.device.speaker import ReplaySink
 from os1_edge.faculties import load, model_names
-from os1_edge.hear.capture import Canceller, Spotter
-from os1_edge.hear.echo import canceller
-from os1_edge.hear.wake import WakeWord
 from os1_edge.remember.memory import Memory
 from os1_edge.replay.page import write_page
 from os1_edge.replay.place import staged
@@ -58,8 +55,9 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
             await _remember(faculties.memory, seeds)
             ticking = clock.Clock()
             recorder = Recorder(session, realtime=realtime, tell=tell)
+            ears = front_end(config, in_a_room=False)
             sink = ReplaySink(work / "replies")
-            os1 = Os1(config, faculties, ticking, session.calendar, sink, recorder, *front_end(config))
+            os1 = Os1(config, faculties, ticking, session.calendar, sink, recorder, *ears)
             await os1.warm()
             ticking.restart()
             await os1.run(microphone(session, ticking), camera(session, ticking, load_image, iter_video))
@@ -72,23 +70,6 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
         made.write(work / "report.json")
         write_page(made, work, sounds(made, work))
     return made
-
-
-def front_end(config: Config) -> tuple[Canceller | None, Spotter | None]:
-    """What the microphone's sound passes first. A recording has no echo of the replies in it.
-
-    Raises:
-        NoWakeWord: the wake word of the settings cannot be had here.
-    """
-    hear = config.hear
-    cleaner = None
-    if hear.noise_suppression or hear.gain_control:
-        cleaner = canceller(
-            echo_cancellation=False,
-            noise_suppression=hear.noise_suppression,
-            gain_control=hear.gain_control,
-        )
-    return cleaner, WakeWord(hear.wake_word) if hear.wake_word else None
 
 
 def sounds(made: Report, folder: Path) -> dict[str, bytes]:
