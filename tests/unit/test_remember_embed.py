@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from os1_edge.remember.embed import CACHED, Embedder
+from os1_edge.remember.embed import CACHED, Embedder, Reference
+from os1_edge.remember.reembed import outdated, reembed
 from os1_edge.remember.schema import DIMENSIONS
+from os1_edge.remember.store import Store
+from os1_edge.remember.vectors import Vector
 
 pytestmark = pytest.mark.models
 
@@ -51,3 +56,80 @@ def test_the_cache_of_vectors_is_bounded_and_keeps_what_is_in_use(embedder: Embe
     assert len(embedder._cache) == CACHED
     assert "in use" in embedder._cache
     assert "0" not in embedder._cache
+
+
+def test_many_at_once_are_as_one_by_one(embedder: Embedder) -> None:
+    """Nearly: an int8 model scales a batch as a whole."""
+    texts = [f"The wearer said that the {thing} is near." for thing in ("dog", "red car", "x " * 90)] * 8
+    together, alone = embedder.batch(texts), embedder.embed(texts)
+    assert together.shape == alone.shape
+    assert float((together * alone).sum(axis=1).min()) > 0.98
+    assert embedder.batch([]).shape == (0, DIMENSIONS)
+
+
+class Counting:
+    """Says which texts it was given."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.seen = name, list[str]()
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        self.seen += texts
+        vectors = np.ones((len(texts), DIMENSIONS), np.float32)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+@pytest.fixture
+def hundred(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "memory.db", bytes(range(32)))
+    vector = Counting("").embed(["x"])[0]
+    with store.transaction():
+        for i in range(100):
+            store.add_turn(f"t{i}", 0, datetime(2026, 3, 2), f"Turn {i}.", "", "", vector)
+    yield store
+    store.close()
+
+
+def test_a_changed_model_makes_every_vector_again_and_only_once(hundred: Store) -> None:
+    other = Counting("another")
+    assert reembed(hundred, other) == 100
+    assert sorted(other.seen) == sorted(f"Turn {i}." for i in range(100))
+    assert outdated(hundred) == 0
+    assert reembed(hundred, other) == 0
+
+
+def test_an_interruption_loses_nothing_that_was_done(hundred: Store) -> None:
+    steps = iter([True, True, False])
+    other = Counting("another")
+    first = reembed(hundred, other, lambda: next(steps))
+    assert 0 < first < 100
+    assert outdated(hundred) == 100 - first
+    assert other.seen[0] == "Turn 99."
+    assert reembed(hundred, other) == 100 - first
+    assert len(set(other.seen)) == len(other.seen) == 100
+
+
+def test_what_is_forgotten_meanwhile_stays_forgotten(hundred: Store) -> None:
+    class Forgetting(Counting):
+        def embed(self, texts: Sequence[str]) -> Vector:
+            with hundred.transaction() as db:
+                db.execute("DELETE FROM turns")
+            return super().embed(texts)
+
+    reembed(hundred, Forgetting("another"))
+    assert hundred.rows("SELECT count(*) FROM item_vectors") == [(0,)]
+
+
+def test_sentence_transformers_says_the_same(embedder: Embedder) -> None:
+    """CI sets OS1_REFERENCE_MODEL to a folder with the model where torch installs and the weights can be
+    had."""
+    pytest.importorskip("sentence_transformers", reason="the extra 'reference' is not installed")
+    folder = os.environ.get("OS1_REFERENCE_MODEL")
+    if not folder:
+        pytest.skip("OS1_REFERENCE_MODEL names no folder with all-MiniLM-L6-v2 for sentence-transformers")
+    texts = [
+        f"I {verb} the {noun} on Thursday." for verb in ("like", "lost") for noun in ("boat", "red bike")
+    ]
+    texts += ["", "Where did I park?", "A long story. " * 120]
+    there = Reference(folder).embed(texts)
+    assert float((there * embedder.embed(texts)).sum(axis=1).min()) >= 0.998

@@ -1,0 +1,179 @@
+"""Recall out of a real memory file: by words, by meaning, by time, by key, by who spoke."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from os1_edge.remember import derived
+from os1_edge.remember.associate import COST_S, associated
+from os1_edge.remember.query import read_question
+from os1_edge.remember.recall import Recall, RecallRules
+from os1_edge.remember.rows import StoredEvent, searched
+from os1_edge.remember.schema import DIMENSIONS
+from os1_edge.remember.search import Search
+from os1_edge.remember.stem import words
+from os1_edge.remember.store import Store, Vector
+
+KEY = bytes(range(32))
+NOW = datetime(2026, 3, 4, 15, 30)
+
+
+class Bag:
+    """Texts with words in common are alike."""
+
+    def one(self, text: str) -> Vector:
+        vector = np.full(DIMENSIONS, 1e-6, np.float32)
+        for word in words(text):
+            vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1
+        return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+BAG = Bag()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "memory.db", KEY)
+    yield store
+    store.close()
+
+
+def say(store: Store, heard: str, days_ago: float = 1, speaker: str = "wearer", session: str = "s",
+        location: str = "", vector: bool = True) -> int:  # fmt: skip
+    made = BAG.one(searched(speaker, heard)) if vector else None
+    time = NOW - timedelta(days=days_ago)
+    number = store.rows("SELECT count(*) FROM turns")[0][0]
+    return store.add_turn(
+        f"t{number}", 0, time, heard, "", location, made, speaker=speaker, session_id=session
+    )
+
+
+def recalled(store: Store, question: str, rules: RecallRules | None = None) -> list[str]:
+    return [hit.text for hit in Recall(store, BAG, rules).recall(question, NOW)]
+
+
+def test_an_empty_memory_recalls_nothing(store: Store) -> None:
+    assert recalled(store, "Where is my bike?") == []
+    assert recalled(store, "") == []
+
+
+def test_a_memory_without_a_vector_is_a_candidate_by_its_words(store: Store) -> None:
+    say(store, "The bike stands behind the shed.", vector=False)
+    asked = Recall(store, BAG, RecallRules(min_similarity=-1.0))
+    assert [h.text for h in asked.recall("Where are my bikes?", NOW)] == ["The bike stands behind the shed."]
+
+
+def test_vectors_of_another_embedder_are_never_compared(store: Store) -> None:
+    say(store, "The bike stands behind the shed.")
+    assert recalled(store, "Where does the bike stand? Behind the shed?")
+    store.set_embedder("another")
+    found = Search(store)._by_meaning(BAG.one("The bike stands behind the shed."))
+    assert found == {}
+
+
+def test_what_another_said_is_told_as_theirs(store: Store) -> None:
+    say(store, "My boat is called Tern.", speaker="other:Anna")
+    (hit,) = Recall(store, BAG).recall("What is the boat of Anna called?", NOW)
+    assert hit.text == "Anna said: My boat is called Tern."
+    assert hit.speaker == "other:Anna"
+    assert "said by Anna" in hit.reason
+
+
+def test_the_person_asked_about_comes_before_another(store: Store) -> None:
+    for speaker in ("other:Ben", "other:Anna", "other:Carl"):
+        say(store, "I painted a big sunset for the show.", speaker=speaker, session=speaker)
+    assert recalled(store, "What did Anna paint for the show?")[0].startswith("Anna said")
+
+
+def test_yesterday_rules_out_the_other_days(store: Store) -> None:
+    say(store, "I had pizza for lunch.", days_ago=1)
+    say(store, "I had pizza with fish for lunch.", days_ago=9)
+    assert recalled(store, "What pizza did I have for lunch yesterday?") == ["I had pizza for lunch."]
+    assert len(recalled(store, "What pizza did I have for lunch?")) == 2
+
+
+def test_what_happened_yesterday_needs_no_word_in_common(store: Store) -> None:
+    say(store, "Tern needs new paint.", days_ago=1)
+    say(store, "Bread is expensive now.", days_ago=3)
+    assert recalled(store, "What happened yesterday?") == ["Tern needs new paint."]
+
+
+def test_a_place_that_is_named_comes_first(store: Store) -> None:
+    say(store, "I lifted forty kilos today.", location="kitchen", days_ago=1)
+    say(store, "I lifted forty kilos.", location="the gym", days_ago=40)
+    (first, *_) = Recall(store, BAG).recall("How many kilos were lifted at the gym?", NOW)
+    assert first.location == "the gym"
+    assert "at the gym" in first.reason
+
+
+def test_an_answer_is_found_by_the_question_before_it(store: Store) -> None:
+    say(store, "What colour is your new bike, Ben?", session="a")
+    answer = say(store, "Red, with a white stripe.", session="a")
+    say(store, "Blue, with a green dot.", session="b")
+    rules = RecallRules(min_similarity=-1.0)
+    assert Recall(store, BAG, rules).recall("What colour is the new bike?", NOW)[0].ref_id == answer
+
+
+def test_another_session_is_no_neighbour(store: Store) -> None:
+    say(store, "What colour is your new bike, Ben?", session="a")
+    say(store, "Red, with a white stripe.", session="b")
+    question = read_question("What colour is the new bike?", NOW)
+    found = Search(store).find(question, BAG.one(question.plain))
+    assert len(found.candidates) == 2
+    assert all(c.before == 0 == c.after for c in found.candidates)
+
+
+def test_what_was_forgotten_is_not_recalled(store: Store) -> None:
+    row = say(store, "The bike stands behind the shed.")
+    with store.transaction() as db:
+        db.execute("DELETE FROM turns WHERE id = ?", (row,))
+    assert recalled(store, "Where is the bike? Behind the shed?") == []
+
+
+def test_memories_fit_the_prompt(store: Store) -> None:
+    for i in range(5):
+        say(store, f"The bike number {i} stands behind the shed. " + "It is red. " * 20)
+    rules = RecallRules(limit=5, min_similarity=-1.0, tokens=140)
+    assert len(recalled(store, "Where does the bike stand?", rules)) == 2
+
+
+def test_every_word_of_a_question_may_be_an_operator_of_the_index(store: Store) -> None:
+    say(store, "NEAR and far OR not.")
+    for question in ('NEAR(a "b" OR', "near* AND far", '"""', "a:b ^c -d", "%_\\'; DROP TABLE turns"):
+        recalled(store, question)
+
+
+def event(store: Store, summary: str, *keys: str) -> int:
+    row = derived.add_event(store, StoredEvent(0, NOW, NOW, "", "", summary, "rule", 1), [], BAG.one(summary))
+    derived.put_keys(store, "event", row, NOW, [("semantic", key, BAG.one(key)) for key in keys])
+    return row
+
+
+def test_a_memory_is_found_by_its_key(store: Store) -> None:
+    event(store, "08:00 harbour, walking", "sailing boat")
+    (hit,) = Recall(store, BAG).recall("Was there a sailing boat?", NOW)
+    assert (hit.kind, hit.text) == ("event", "08:00 harbour, walking")
+    assert 'key "sailing boat"' in hit.reason
+
+
+def test_one_memory_leads_to_another_that_shares_a_key(store: Store) -> None:
+    first = event(store, "08:00 harbour, walking", "sailing boat")
+    second = event(store, "12:00 library, reading", "sailing boat")
+    event(store, "15:00 kitchen, cooking", "soup")
+    linked = associated(store, [("event", first)], 5)
+    assert [(c.ref_id, key) for c, key in linked] == [(second, "sailing boat")]
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "begun"), [(None, True), (COST_S, True), (COST_S / 2, False), (0.0, False)]
+)
+def test_without_time_nothing_is_associated(store: Store, budget_s: float | None, begun: bool) -> None:
+    first = event(store, "08:00 harbour, walking", "sailing boat")
+    event(store, "12:00 library, reading", "sailing boat")
+    assert bool(associated(store, [("event", first)], 5, budget_s)) is begun
