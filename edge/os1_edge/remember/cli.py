@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -25,8 +27,10 @@ from os1_edge.remember.cli_common import (
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.derived import keys_of
 from os1_edge.remember.forget import Row
+from os1_edge.remember.recall import Recall, RecallRules
+from os1_edge.remember.rows import now
 from os1_edge.remember.store import Store
-from os1_edge.remember.vectors import bits, unpack
+from os1_edge.remember.vectors import Vector
 
 _LISTED = {
     "turn": "SELECT 'turn' kind, id, time, heard text, reply, location, speaker FROM turns "
@@ -215,42 +219,35 @@ def _revisions(store: Store, kind: str, number: int) -> list[dict[str, Any]]:
 
 
 def _search(store: Store, query: str, limit: int) -> list[dict[str, Any]]:
-    """Everything that says all of the query's words, and what is nearest in meaning."""
-    terms = " ".join('"' + word.replace('"', "") + '"' for word in query.split())
-    said = store.rows(
-        "SELECT i.id, i.kind, i.ref_id, i.text, i.speaker, i.location FROM items_fts f "
-        "JOIN items i ON i.id = f.rowid WHERE items_fts MATCH ? ORDER BY rank LIMIT ?",
-        terms,
-        limit,
-    )
+    """As recall ranks it, questions included; by words alone where there is no embedding model."""
     embed = embedder()
-    near: list[tuple[Any, ...]] = []
     if embed is not None:
-        vector = embed(query)
-        rows = store.rows(
-            "SELECT i.id, i.kind, i.ref_id, i.text, i.speaker, i.location, v.vector FROM item_bits b "
-            "JOIN items i ON i.id = b.rowid JOIN item_vectors v ON v.id = b.rowid "
-            "WHERE b.bits MATCH vec_bit(?) AND b.k = 200",
-            bits(vector),
-        )
-        scores = (unpack([row[6] for row in rows]) @ vector).tolist() if rows else []
-        near = sorted(((*row[:6], s) for row, s in zip(rows, scores, strict=True)), key=lambda r: -r[6])
-    similarity = {row[0]: round(row[6], 3) for row in near}
-    order = {row[0]: row for row in (*said, *near)}
-    best = sorted(order.values(), key=lambda r: -(similarity.get(r[0], 0.0) + 0.5 * (r in said)))
-    found = (_entry(store, row, similarity.get(row[0])) for row in best)
-    once: dict[str, dict[str, Any]] = {}
-    for entry in found:  # a memory may be found by several of its keys
-        once.setdefault(entry["id"], entry)
-        if len(once) == limit:
-            break
-    return list(once.values())
+        rules = RecallRules(limit=limit, min_similarity=-1.0, tokens=limit * 10_000, questions=True)
+        hits = Recall(store, _One(embed), rules).recall(query, now())
+        return [_entry(store, hit.kind, hit.ref_id, hit.score) for hit in hits]
+    terms = " ".join(f'"{term}"' for term in re.findall(r"\w+", query))
+    found: dict[str, dict[str, Any]] = {}
+    for item in store.rows(
+        "SELECT i.kind, i.ref_id FROM items_fts f JOIN items i ON i.id = f.rowid "
+        "WHERE items_fts MATCH ? ORDER BY rank LIMIT ?",
+        terms,
+        4 * limit,
+    ):
+        kind, ref = item
+        if kind == "key":  # a memory may be found by several of its keys
+            kind, ref = store.rows("SELECT target_kind, target_id FROM index_keys WHERE id = ?", ref)[0]
+        found.setdefault(f"{kind}:{ref}", _entry(store, kind, ref, None))
+    return list(found.values())[:limit]
 
 
-def _entry(store: Store, row: tuple[Any, ...], similarity: float | None) -> dict[str, Any]:
-    kind, ref = row[1], row[2]
-    if kind == "key":
-        kind, ref = store.rows("SELECT target_kind, target_id FROM index_keys WHERE id = ?", ref)[0]
+@dataclass(frozen=True)
+class _One:
+    """An embedder as recall asks for one."""
+
+    one: Callable[[str], Vector]
+
+
+def _entry(store: Store, kind: str, ref: int, score: float | None) -> dict[str, Any]:
     found = store.rows(f"SELECT * FROM ({_LISTED[kind]}) WHERE id = ?", ref)
-    listed = dict(zip(_NAMES, found[0], strict=True)) if found else {"text": row[3], "time": ""}
-    return {**listed, "kind": kind, "id": f"{kind}:{ref}", "similarity": similarity}
+    listed = dict(zip(_NAMES, found[0], strict=True)) if found else {"text": "", "time": ""}
+    return {**listed, "kind": kind, "id": f"{kind}:{ref}", "score": score}

@@ -15,6 +15,7 @@ import numpy as np
 from os1_edge.remember.query import Question
 from os1_edge.remember.ranking import Candidate
 from os1_edge.remember.rows import OS1, OTHER, Kind, moment, seconds
+from os1_edge.remember.scan import nearest_signs
 from os1_edge.remember.stem import stem, words
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector, bits, unpack
@@ -145,12 +146,9 @@ class Search:
     def _by_meaning(self, vector: Vector) -> dict[int, float]:
         out: dict[int, float] = {}
         for kind, k in SCANNED.items():
-            rows = self._store.rows(
-                "SELECT v.id, v.vector FROM item_bits b JOIN item_vectors v ON v.id = b.rowid "
-                f"WHERE b.bits MATCH vec_bit(?) AND b.k = ? AND b.kind = ? AND v.embedder = {_EMBEDDER}",
-                bits(vector), k, kind,
-            )  # fmt: skip
-            out |= _cosines(rows, vector)
+            with self._store.reading() as db:
+                near = nearest_signs(db, kind, bits(vector), k).tolist()
+            out |= self._meanings(near, vector)
         return out
 
     def _meanings(self, ids: Iterable[int], vector: Vector) -> dict[int, float]:

@@ -26,6 +26,7 @@ from os1_edge.remember.rows import (
     searched,
     seconds,
 )
+from os1_edge.remember.scan import nearest_signs
 from os1_edge.remember.vectors import Vector, bits, bits_of, pack, unpack
 
 __all__ = ["BadMemory", "ProfileEntry", "Store", "StoredTurn", "Vector"]
@@ -351,12 +352,12 @@ class Store:
 
     def _nearest(self, kind: Kind, vector: Vector, k: int) -> list[tuple[int, float]]:
         """Rows of one kind by cosine similarity: the signs are scanned, the best hundreds scored."""
+        with self._lock:
+            ids = nearest_signs(self._db, kind, bits(vector), max(4 * k, 200)).tolist()
         rows = self.rows(
-            "SELECT i.ref_id, v.vector FROM item_bits b JOIN item_vectors v ON v.id = b.rowid "
-            "JOIN items i ON i.id = b.rowid WHERE b.bits MATCH vec_bit(?) AND b.k = ? AND b.kind = ?",
-            bits(vector),
-            min(max(4 * k, 200), 4096),
-            kind,
+            "SELECT i.ref_id, v.vector FROM item_vectors v JOIN items i ON i.id = v.id WHERE "
+            "v.embedder = (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder') "
+            f"AND v.{_among(ids)}"
         )
         similar: list[float] = (unpack([row[1] for row in rows]) @ vector).tolist() if rows else []
         found = sorted(zip((row[0] for row in rows), similar, strict=True), key=lambda p: -p[1])
