@@ -27,7 +27,6 @@ def test_a_sentence_stands_or_falls_by_the_words_it_was_given(sentence: str, why
 
 
 def test_of_a_summary_the_true_sentences_stay() -> None:
-    text = "The wearer parked the red car on level 3. They met Zoe in Venice. They meet Anna at the harbour. And th"
-    assert (
-        faithful(text, SOURCE) == "The wearer parked the red car on level 3. They meet Anna at the harbour."
-    )
+    told = "The wearer parked the red car on level 3.", "They meet Anna at the harbour."
+    text = f"{told[0]} They met Zoe in Venice. {told[1]} And th"
+    assert faithful(text, SOURCE) == " ".join(told)
