@@ -12,6 +12,7 @@ from memories import MONDAY, at, event, know, meaning, new, say, see, summary, t
 from os1_edge.remember import derived, forget
 from os1_edge.remember.about import about, words
 from os1_edge.remember.backup import Lock, backup
+from os1_edge.remember.edit import edit
 from os1_edge.remember.mend import compare
 from os1_edge.remember.store import Store
 
@@ -206,3 +207,18 @@ def test_another_process_that_reads_is_told_of(store: Store, tmp_path: Path) -> 
     reader.execute("COMMIT")
     reader.close()
     assert forget.clear(store) == ""
+
+
+def test_the_wearers_own_words_for_an_event_stay_as_long_as_it_does(store: Store) -> None:
+    contexts = [see(store, "gym", 5), see(store, "gym", 65)]
+    row = event(store, contexts, "Trained.", 5)
+    summary(store, "s1", "Small talk.", 2)
+    said = [say(store, "t1", "How are you?", 5), say(store, "t2", "Thanks.", 65)]
+    edit(store, ("event", row), "My first marathon training.", MONDAY, meaning)
+    edit(store, ("summary", 1), "We were polite.", MONDAY, meaning)
+    forgotten(store, ("context", contexts[1]), ("turn", said[1]))
+    (kept,) = derived.events(store)
+    assert (kept.summary, kept.summary_by, kept.contexts) == ("My first marathon training.", "wearer", 1)
+    assert [(s.text, s.turns) for s in derived.summaries(store)] == [("We were polite.", 1)]
+    forgotten(store, ("context", contexts[0]), ("turn", said[0]))
+    assert texts(store) == []

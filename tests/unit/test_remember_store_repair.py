@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
@@ -204,3 +205,27 @@ def test_another_programs_database_under_the_same_key_is_refused(tmp_path: Path)
     with pytest.raises(BadMemory, match="another program"):
         Store(path, KEY)
     assert path.read_bytes() == before
+
+
+READ_ONLY = """
+import os, sys; from pathlib import Path
+import os1_edge.remember.repair
+from os1_edge.remember.store import BadMemory, Store
+if os.geteuid() == 0: os.seteuid(65534)  # root may write everything
+try: Store(Path(sys.argv[1]), bytes(range(32)))
+except BadMemory as e: print(e)
+"""
+
+
+def test_a_memory_that_may_only_be_read_is_told_and_stays() -> None:
+    with tempfile.TemporaryDirectory() as name:  # where another user may look in, unlike pytest's own folder
+        path = Path(name) / "memory.db"
+        Store(path, KEY).close()
+        path.parent.chmod(0o755)
+        path.chmod(0o444)
+        before = path.read_bytes()
+        command = [sys.executable, "-c", READ_ONLY, str(path)]
+        out = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "cannot be opened to write" in out.stdout, out.stderr
+        assert path.read_bytes() == before
+        assert [p.name for p in path.parent.iterdir()] == ["memory.db"]

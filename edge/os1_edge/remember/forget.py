@@ -255,7 +255,7 @@ def _delete(db: Any) -> None:
 
 
 def _remake_event(store: Store, db: Any, row: int) -> None:
-    """The event of the contexts that are left, by rule; they are all alike as they are."""
+    """The event of the contexts that are left, by rule; the wearer's own words for it stay."""
     run = EventClusterer(-1.0)
     for c in store.stored_contexts("event_id = ?", row):
         context = RealtimeContext(c.at_s, c.scene, c.utterance, c.location, c.activity)
@@ -263,32 +263,35 @@ def _remake_event(store: Store, db: Any, row: int) -> None:
     made = run.close()
     if made is None:
         return
+    old, by = db.execute("SELECT summary, summary_by FROM events WHERE id = ?", (row,)).fetchone()
+    text, by = (old, by) if by == "wearer" else (made.summary, "rule")
     db.execute("DELETE FROM index_keys WHERE target_kind = 'event' AND target_id = ?", (row,))
     db.execute(
         "UPDATE events SET start_time = ?, end_time = ?, location = ?, activity = ?, summary = ?, "
-        "summary_by = 'rule', contexts = ? WHERE id = ?",
+        "summary_by = ?, contexts = ? WHERE id = ?",
         (
-            made.start.isoformat(), made.end.isoformat(), made.location, made.activity, made.summary,
+            made.start.isoformat(), made.end.isoformat(), made.location, made.activity, text, by,
             made.contexts, row,
         ),
     )  # fmt: skip
-    store.add_item("event", row, made.start, made.summary, None, location=made.location)
+    store.add_item("event", row, made.start, text, None, location=made.location)
     derived.add_job(store, "summarise", "event", row)
 
 
 def _remake_summary(store: Store, db: Any, row: int) -> None:
     """What the turns that are left of the session tell, by rule; nothing, where that is small talk."""
-    (session,) = db.execute("SELECT session_id FROM summaries WHERE id = ?", (row,)).fetchone()
+    session, old, by = db.execute(
+        "SELECT session_id, text, text_by FROM summaries WHERE id = ?", (row,)
+    ).fetchone()
     turns = store.turns("session_id = ?", session)
-    text = extract(turns)
+    text, by = (old, by) if by == "wearer" else (extract(turns), "rule")
     if not text:
         db.execute("DELETE FROM summaries WHERE id = ?", (row,))
         return
     db.execute("DELETE FROM index_keys WHERE target_kind = 'summary' AND target_id = ?", (row,))
     db.execute(
-        "UPDATE summaries SET text = ?, text_by = 'rule', turns = ?, start_time = ?, end_time = ? "
-        "WHERE id = ?",
-        (text, len(turns), turns[0].time.isoformat(), turns[-1].time.isoformat(), row),
+        "UPDATE summaries SET text = ?, text_by = ?, turns = ?, start_time = ?, end_time = ? WHERE id = ?",
+        (text, by, len(turns), turns[0].time.isoformat(), turns[-1].time.isoformat(), row),
     )
     store.add_item("summary", row, turns[0].time, text, None)
     derived.add_job(store, "summarise", "turn", turns[-1].id)
