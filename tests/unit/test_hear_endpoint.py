@@ -114,6 +114,14 @@ def test_numbers_that_are_none_are_silence_to_the_model(pulled: Callable[[str], 
 
 
 @pytest.mark.models
+def test_silence_is_put_before_a_short_turn_not_after_it(pulled: Callable[[str], Path]) -> None:
+    model = SmartTurn(pulled("smart-turn-v3.2"), speech=HEARD)
+    turn = np.random.default_rng(1).normal(0, 0.1, 2 * RATE).astype(np.float32)
+    assert model.complete(turn) == model.complete(np.pad(turn, (6 * RATE, 0)))
+    assert model.complete(turn) != model.complete(np.pad(turn, (0, 6 * RATE)))
+
+
+@pytest.mark.models
 def test_of_a_long_turn_the_last_words_are_judged(pulled: Callable[[str], Path]) -> None:
     model = SmartTurn(pulled("smart-turn-v3.2"))
     last = np.random.default_rng(1).normal(0, 0.1, SPEECH).astype(np.float32)

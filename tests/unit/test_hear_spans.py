@@ -98,6 +98,13 @@ def test_a_voice_far_away_in_a_quiet_room_is_found() -> None:
     assert spans(probabilities.tolist()) == []
 
 
+def test_a_word_starts_and_ends_where_it_sounds_though_the_detector_is_late() -> None:
+    levels, probabilities = room(400, -60), np.full(400, 0.02)
+    levels[200:230], probabilities[201:231] = -20, 0.98
+    ((start, end),) = found(probabilities, levels)
+    assert 200 - start == end - 230, "as early at the start as late at the end"
+
+
 def test_what_is_as_unsure_in_a_noisy_room_is_no_voice() -> None:
     levels, probabilities = room(400, -32), np.full(400, 0.01)
     levels[200:260], probabilities[201:261] = -22, 0.15
