@@ -70,6 +70,12 @@ def test_what_looks_odd_is_heard_again_in_a_larger_window(heard: Heard, end_s: f
     assert told in (doubt(heard, SMALL, end_s) or "")
 
 
+def test_the_larger_window_may_be_less_sure_but_not_hopeless() -> None:
+    assert doubt(Heard((5, 6, 7), 5, -0.9, 2.0), LARGE, 2.2) is None
+    assert doubt(Heard((5, 6, 7), 5, -0.9, 2.0), SMALL, 2.2) is not None
+    assert doubt(Heard((5, 6, 7), 5, -1.6, 2.0), LARGE, 2.2) is not None
+
+
 def test_noise_is_not_heard_a_third_time() -> None:
     assert doubt(Heard((), 0, 0.0, None), LARGE, 3.0) is None
 

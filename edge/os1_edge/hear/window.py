@@ -40,8 +40,11 @@ END_SLACK_S = 0.3
 MISSED_S = 1.0
 """Sound this long after Whisper's closing time has not been transcribed."""
 
-UNSURE = -0.6
-"""Mean log probability of the words under which a small window's pass is distrusted."""
+UNSURE = -0.75
+"""Mean log probability of the words under which the smallest window's pass is distrusted."""
+
+HOPELESS = -1.2
+"""The same for a larger window; whisper.cpp's own bound is -1.0, over the time tokens too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,6 @@ def doubt(heard: Heard, how: Pass, end_s: float) -> str | None:
         return "no words" if how.positions < SAFE else None
     if heard.closed_s is not None and heard.closed_s < end_s - MISSED_S:
         return "sound follows the last word"
-    if heard.confidence < UNSURE and how.positions < SAFE:
+    if heard.words and heard.confidence < (UNSURE if how.positions < SAFE else HOPELESS):
         return "unsure of the words"
     return None
