@@ -79,8 +79,11 @@ def foresee(store: Store, chosen: Iterable[Row]) -> Forgetting:
         return Forgetting(rows, _count(db, "going"), _count(db, "remade"))
 
 
-def carry_out(store: Store, forgetting: Forgetting) -> Receipt:
+def carry_out(store: Store, forgetting: Forgetting, *, clear_file: bool = True) -> Receipt:
     """Forgets it: all of it, or on an error nothing.
+
+    ``clear_file``: also leave no trace in the file, which takes seconds in a big one; who speaks with the
+    wearer may do that later (``clear``). It cannot be found or recalled any more either way.
 
     What is made again has no vector until the embedder comes by (``Store.without_vector``), and its better
     words are asked for anew (``jobs``).
@@ -95,7 +98,8 @@ def carry_out(store: Store, forgetting: Forgetting) -> Receipt:
             _REMAKE[kind](store, db, row)
         if _share_used(db) < SPARSE:
             compact(db)
-    return Receipt(gone, remade, copies_of(store), clear(store))
+    left = clear(store) if clear_file else "traces are left in the file; run: os1 memory forget --clear"
+    return Receipt(gone, remade, copies_of(store), left)
 
 
 def expire(store: Store, rows: Iterable[Row]) -> dict[str, int]:
