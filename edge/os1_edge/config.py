@@ -98,6 +98,8 @@ class Remember(_Section):
     min_similarity: Share = 0.25
     event_threshold: Share = 0.75
     """Cosine similarity above which contexts are one event (paper 3.2.3)."""
+    written_by_model: bool = True
+    """The language model writes summaries, keys and the profile while nobody speaks; else plain rules do."""
     keep_turns_days: Annotated[int, Field(ge=1)] | None = None
     """Days that turns are kept; none: for ever. Those that a profile line rests on stay."""
     keep_contexts_days: Annotated[int, Field(ge=2)] | None = None

@@ -86,6 +86,11 @@ class Listening:
         self._verdicts: set[asyncio.Task[None]] = set()
         """Bounded: a pause begins one, and the worker takes a few hundredths of a second for it."""
 
+    @property
+    def speaking(self) -> bool:
+        """Whether a turn is open."""
+        return self._turns.speaking
+
     def close(self) -> None:
         """Ends the worker."""
         self._worker.shutdown(wait=False)

@@ -20,6 +20,7 @@ from os1_edge.app.answer import Answerer
 from os1_edge.app.draft import Draft
 from os1_edge.app.floor import Answering, Floor, Verdict
 from os1_edge.app.listening import Listening
+from os1_edge.app.night import Night
 from os1_edge.app.partials import Partials
 from os1_edge.app.trace import Observer, TurnTrace, tell_failure
 from os1_edge.app.views import Views
@@ -99,6 +100,7 @@ class Os1:
         """The open turn's newest."""
         self._paused = False
         self._waiting: deque[_Turn] = deque(maxlen=TURNS_WAITING)
+        self._night = Night(config, faculties, clock, calendar)
         self._heard_all = False
         self._something_new = asyncio.Event()
 
@@ -117,6 +119,7 @@ class Os1:
 
     async def run(self, microphone: AsyncIterator[AudioFrame], camera: AsyncIterator[SceneFrame]) -> None:
         """Lives until both streams have ended and the last turn is answered."""
+        night = asyncio.create_task(self._night.run())
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._views.take(camera))
@@ -126,6 +129,8 @@ class Os1:
         except ExceptionGroup as group:
             raise group.exceptions[0] from None  # one stream broke; its own message says it best
         finally:
+            night.cancel()
+            await asyncio.gather(night, return_exceptions=True)
             self._partials.stop()
             if self._draft is not None:
                 self._draft.void()
@@ -166,6 +171,7 @@ class Os1:
     def speech_started(self, event: SpeechStarted) -> None:
         """See ``Listener``."""
         self._paused = False
+        self._night.wake()
         self._floor.wearer_speaks(event.turn_id, event.at / RATE)
         self._partials.begin()
 
@@ -204,6 +210,7 @@ class Os1:
         self._void_draft()
         self._floor.wearer_paused()
         self._floor.nothing_said()
+        self._rest()
 
     def _begin_draft(self, event: SpeechPaused | TurnEnded) -> Draft:
         self._void_draft()
@@ -246,6 +253,11 @@ class Os1:
             finally:
                 turn.draft.void()
                 self._floor.answered(turn.answering)
+                self._rest()
+
+    def _rest(self) -> None:
+        if not self._floor.busy and not self._listening.speaking:
+            self._night.rest()
 
     async def _answer(self, turn: _Turn) -> None:
         draft, trace, answering = turn.draft, turn.draft.trace, turn.answering

@@ -39,9 +39,7 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
     """
     session = load_session(folder)
     config = overridden(config, session.file.config, folder / "session.toml")
-    if not realtime:
-        # Hearing along while the wearer speaks saves time at the end of a turn; here there is none to save.
-        config = config.model_copy(update={"hear": config.hear.model_copy(update={"partials": False})})
+    config = for_replay(config, realtime=realtime)
     seeds = seed_memory(session)
     with staged(out) as work:
         digests = checked_models(model_names(config))
@@ -70,6 +68,17 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
         made.write(work / "report.json")
         write_page(made, work, sounds(made, work))
     return made
+
+
+def for_replay(config: Config, *, realtime: bool) -> Config:
+    """What a recording needs no more: the same session is to give the same answers on both clocks."""
+    # When the model gets to write on the memory depends on how fast the machine is.
+    changes: dict[str, dict[str, bool]] = {"remember": {"written_by_model": False}}
+    if not realtime:
+        # Hearing along while the wearer speaks saves time at the end of a turn; here there is none to save.
+        changes["hear"] = {"partials": False}
+    updated = {name: getattr(config, name).model_copy(update=values) for name, values in changes.items()}
+    return config.model_copy(update=updated)
 
 
 def sounds(made: Report, folder: Path) -> dict[str, bytes]:
