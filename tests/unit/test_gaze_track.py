@@ -134,6 +134,19 @@ def test_frames_of_another_shape_are_refused(calibration: Calibration) -> None:
         GazeTracker(SETTINGS, calibration).step(np.zeros((300, 300), np.uint8), 0.0)
 
 
+def test_after_a_blink_gaze_is_at_the_new_place_at_once(
+    wearer: RenderedWearer, calibration: Calibration
+) -> None:
+    tracker = GazeTracker(SETTINGS, calibration)
+    here, there = (wearer.eye.pupil(gaze_direction(x, 0)) for x in (-12, 12))
+    fresh = GazeTracker(SETTINGS, calibration).follow(there, wearer.eye_size, 0.0).gaze
+    pupils = [*[here] * 8, *[None] * 4, there]
+    samples = [tracker.follow(pupil, wearer.eye_size, i / 30) for i, pupil in enumerate(pupils)]
+    assert fresh
+    assert samples[-1].gaze
+    assert (samples[-1].gaze.x, samples[-1].gaze.y) == pytest.approx((fresh.x, fresh.y))
+
+
 @pytest.mark.parametrize(("down_mm", "told"), [(0.0, False), (2.2, True)])
 def test_slipped_far_the_wearer_is_told(
     wearer: RenderedWearer, calibration: Calibration, down_mm: float, told: bool
