@@ -39,6 +39,11 @@ def test_a_question_asked_before_is_no_memory() -> None:
     assert [h.text for h in hits] == ["The dentist is on Thursday."]
 
 
+def test_what_is_told_beside_a_question_is_remembered() -> None:
+    told = "Hi! I bought a red bike. Do you like it?"
+    assert [h.text for h in recalled([(turn(told), 0.9), (turn("Oh wow! Is it red?", "t2"), 0.8)])] == [told]
+
+
 def test_what_the_prompt_holds_already_is_not_given_twice() -> None:
     hits = recalled([(turn("I like tea."), 0.9), (turn("I like jam.", "t2"), 0.5)], in_view=("i LIKE tea.",))
     assert [h.text for h in hits] == ["I like jam."]

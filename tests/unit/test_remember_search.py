@@ -73,7 +73,7 @@ def test_vectors_of_another_embedder_are_never_compared(store: Store) -> None:
     say(store, "The bike stands behind the shed.")
     assert recalled(store, "Where does the bike stand? Behind the shed?")
     store.set_embedder("another")
-    found = Search(store)._by_meaning(BAG.one("The bike stands behind the shed."))
+    found = Search(store).by_meaning(BAG.one("The bike stands behind the shed."))
     assert found == {}
 
 

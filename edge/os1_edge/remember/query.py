@@ -116,7 +116,7 @@ def tells_when(text: str) -> bool:
 
 def in_place(question: Question, location: str) -> bool:
     """Whether the question asks about a memory's place: "what did I do at the gym?"."""
-    place = [word for word in words(location) if word not in STOP_WORDS]
+    place = [word for word in words(location) if word not in STOP_WORDS] if location else []
     if not place or not _PLACE.search(question.text.casefold()):
         return False
     asked = {stem(word) for word in words(question.text)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,9 @@ HELD = 0.6
 
 HELD_SIMILARITY = 0.6
 """...down to this share of ``min_similarity``."""
+
+SAYS_SOMETHING = 3
+"""Words from which on a sentence beside a question tells something; "Oh wow!" does not."""
 
 CHARS_A_TOKEN = 4
 """English text, roughly; the budget need not be exact."""
@@ -180,8 +184,15 @@ def _concerns(ranked: Ranked, question: Question, rules: RecallRules) -> bool:
 def _is_new(candidate: Candidate, said: Collection[str], rules: RecallRules) -> bool:
     if candidate.text.casefold() in said:
         return False
-    asked = candidate.kind == "turn" and candidate.text.rstrip().endswith("?")
-    return rules.questions or not asked
+    return rules.questions or candidate.kind != "turn" or not _only_asks(candidate.text)
+
+
+def _only_asks(text: str) -> bool:
+    """Whether ``text`` is questions all through: "I bought a bike. Do you like it?" tells something."""
+    sentences = [s.strip() for s in re.findall(r"[^.!?]+[.!?]*", text)]
+    return any(s.endswith("?") for s in sentences) and all(
+        s.endswith("?") or len(s.split()) < SAYS_SOMETHING for s in sentences
+    )
 
 
 def _hit(ranked: Ranked, question: Question, now: datetime) -> Hit:

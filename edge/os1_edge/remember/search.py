@@ -5,9 +5,8 @@ hundred scored), by time, by index key; each turn with the one before and the on
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,14 @@ from os1_edge.remember.query import Question
 from os1_edge.remember.ranking import Candidate
 from os1_edge.remember.rows import OS1, OTHER, Kind, moment, seconds
 from os1_edge.remember.scan import nearest_signs
-from os1_edge.remember.stem import stem, words
+from os1_edge.remember.stem import counting, stem, words
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector, bits, unpack
 
-BY_WORDS = 60
+BY_WORDS = 40
 """Memories found by their words that are ranked: 100 a list find no more on LoCoMo (decision 0007)."""
 
-BY_MEANING = 60
+BY_MEANING = 40
 """And by their meaning, out of those scanned."""
 
 SCANNED: dict[Kind, int] = {"turn": 200, "event": 50, "summary": 50, "profile": 50, "key": 100}
@@ -91,7 +90,7 @@ class Search:
         with self._store.reading():  # one view of the memory from the first list to the last row
             rarity, looked_up = self._words(question)
             ids = set(self._by_words(looked_up)) | self._by_time(question)
-            meanings = self._by_meaning(vector)
+            meanings = self.by_meaning(vector)
             ids |= set(sorted(meanings, key=lambda i: -meanings[i])[:BY_MEANING])
             items, keys = self._items(ids)
             beside = self._neighbours([i for i in items if i.kind == "turn"])
@@ -143,7 +142,8 @@ class Search:
             )
         }  # fmt: skip
 
-    def _by_meaning(self, vector: Vector) -> dict[int, float]:
+    def by_meaning(self, vector: Vector) -> dict[int, float]:
+        """Cosine similarity of the items whose signs are nearest to those of ``vector``, by item."""
         out: dict[int, float] = {}
         for kind, k in SCANNED.items():
             with self._store.reading() as db:
@@ -194,7 +194,7 @@ class Search:
             "LEFT JOIN summaries s ON i.kind = 'summary' AND s.id = i.ref_id "
             f"LEFT JOIN profile p ON i.kind = 'profile' AND p.id = i.ref_id WHERE {where}"
         )
-        return [replace(item, text=said(item.speaker, item.text)) for item in (_Item(*row) for row in rows)]
+        return [_Item(*row) for row in rows]
 
 
 _EMBEDDER = "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder')"
@@ -229,13 +229,14 @@ def _candidates(
     meanings: dict[int, float],
     terms: set[str],
 ) -> list[Candidate]:
-    counted: dict[int, tuple[Counter[str], int]] = {}
+    counted = counting(terms)
+    known: dict[int, tuple[dict[str, int], int]] = {}
 
-    def count(item: _Item) -> tuple[Counter[str], int]:
-        if item.id not in counted:
-            said = words(item.text)
-            counted[item.id] = (Counter(s for s in map(stem, said) if s in terms), len(said))
-        return counted[item.id]
+    def count(item: _Item) -> tuple[dict[str, int], int]:
+        if item.id not in known:
+            heard = words(said(item.speaker, item.text))
+            known[item.id] = (counted(heard), len(heard))
+        return known[item.id]
 
     out = []
     for item in items:
@@ -250,7 +251,7 @@ def _candidates(
                 kind=item.kind,
                 ref_id=item.ref,
                 time=time,
-                text=item.text,
+                text=said(item.speaker, item.text),
                 speaker=item.speaker,
                 location=item.location,
                 importance=item.importance,
