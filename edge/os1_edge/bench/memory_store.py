@@ -39,6 +39,9 @@ from os1_edge.remember.vectors import Vector
 KEY = bytes(range(32))
 BEGIN = datetime(2026, 1, 1, 7)
 TURNS_A_DAY, CONTEXTS_A_DAY = 60, 40
+ROUNDS_A_FILE = 20
+"""Kills before a new file is begun: every kill grows it, and it is read whole after each."""
+
 PLACES = ("office", "kitchen", "gym", "park", "train", "shop", "library", "street")
 
 
@@ -67,8 +70,16 @@ def main() -> None:
 @click.option("--seed", default=1, show_default=True)
 def kill(rounds: int, seed: int) -> None:
     """Kill a writer at random moments; exit code 1 if anything committed was lost."""
-    with tempfile.TemporaryDirectory() as folder:
-        done = kill_rounds(Path(folder) / "memory.db", rounds, seed)
+    done = Kills()
+    for begun in range(0, rounds, ROUNDS_A_FILE):
+        with tempfile.TemporaryDirectory() as folder:
+            count = min(ROUNDS_A_FILE, rounds - begun)
+            batch = kill_rounds(Path(folder) / "memory.db", count, seed + begun)
+        done.rounds += batch.rounds
+        done.acknowledged += batch.acknowledged
+        done.lost += batch.lost
+        done.back += batch.back
+        done.unsound += batch.unsound
     click.echo(json.dumps(asdict(done)))
     sys.exit(1 if done.lost or done.back or done.unsound else 0)
 
