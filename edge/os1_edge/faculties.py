@@ -54,6 +54,7 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
     paths = {name: os1_models.path(name) for name in model_names(config)}
     store = Store(memory_file, key)
     remember = config.remember
+    rules = RecallRules(remember.limit, remember.min_similarity, derived=False)
     embedder = Embedder(paths["minilm-l6"], os1_models.path("minilm-l6", "tokenizer.json"))
     detector = ObjectDetector(
         paths["objects-ssd"], os1_models.path("objects-ssd", "labels.txt"), config.see.threads
@@ -63,9 +64,7 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
         end_of_turn=SmartTurn(paths["smart-turn-v3.2"]),
         asr=Whisper(paths[config.hear.asr_model], config.hear.language, config.hear.threads),
         eyes=SceneDescriber(detector),
-        memory=Memory(
-            store, embedder, RecallRules(remember.limit, remember.min_similarity), remember.event_threshold
-        ),
+        memory=Memory(store, embedder, rules, remember.event_threshold),
         llm=LocalLlama(paths[config.converse.model], config.converse.threads, config.converse.context_tokens),
         far=_server(config),
         voice=Piper(paths[config.speak.voice], config.speak.speed, threads=config.speak.threads),

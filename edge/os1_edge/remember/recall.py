@@ -56,6 +56,9 @@ class RecallRules:
     """Memories more that are linked to them by index keys, where the budget allows."""
     questions: bool = False
     """Whether the wearer's own questions count as memories."""
+    derived: bool = True
+    """Whether events and summaries count beside what they were made of. A small model takes a day's line for
+    an answer to whatever is asked; asked for a time or a place as a whole, it is given them all the same."""
     importance_weight: float = IMPORTANCE_WEIGHT
     recency_weight: float = RECENCY_WEIGHT
     weights: Weights = WEIGHTS
@@ -173,6 +176,8 @@ def rank(
 
 def _concerns(ranked: Ranked, question: Question, rules: RecallRules) -> bool:
     """Whether a memory has to do with the question at all."""
+    if ranked.candidate.kind in ("event", "summary") and not (rules.derived or question.vague):
+        return False
     if ranked.candidate.meaning >= rules.min_similarity:
         return True
     if question.vague and (ranked.features.place or ranked.features.times):
