@@ -13,8 +13,11 @@ from click.testing import CliRunner, Result
 
 from os1_edge.bench.rendered_wearer import FIVE, RenderedWearer
 from os1_edge.cli import main
+from os1_edge.see.gaze.calibration import CalibrationError, calibrate
+from os1_edge.see.gaze.live import FRAMES, gather
 from os1_edge.see.gaze.looks import pair
 from os1_edge.see.gaze.marker import draw_marker, find_marker
+from os1_edge.see.gaze.scene_camera import SceneCamera
 
 
 def os1(*args: object) -> Result:
@@ -146,14 +149,10 @@ def test_a_video_gives_a_line_for_every_frame_with_its_time(tmp_path: Path) -> N
 def test_two_videos_with_the_marker_calibrate(tmp_path: Path) -> None:
     wearer = RenderedWearer(3)
     eyes, scenes = [], []
-    marker = cv2.resize(draw_marker(400), (48, 48), interpolation=cv2.INTER_AREA)
     for right, down in FIVE:
         for shown in wearer.look(right, down, frames=10):
-            scene = np.full((480, 640), 120, np.uint8)
-            x, y = round(shown.x) - 24, round(shown.y) - 24
-            scene[y : y + 48, x : x + 48] = marker
             eyes.append(shown.frame)
-            scenes.append(scene)
+            scenes.append(scene_with_marker(shown.x, shown.y))
     video(tmp_path / "eye.avi", eyes)
     video(tmp_path / "scene.avi", scenes)
     made = os1("calibrate", tmp_path, "--out", tmp_path / "gaze.json", "--json")
@@ -201,6 +200,49 @@ def test_a_folder_without_anything_and_no_folder_are_refused(tmp_path: Path) -> 
     assert "neither targets.csv" in os1("calibrate", tmp_path).stderr
     assert "not a folder" in os1("calibrate", tmp_path / "none").stderr
     assert "give a RECORDING" in os1("calibrate").stderr
+
+
+class Reel:
+    """A camera that shows given frames one after the other, and then the last one for ever."""
+
+    def __init__(self, frames: list[Any]) -> None:
+        self.frames = frames
+        self.at = 0
+
+    def read(self) -> tuple[bool, Any]:
+        frame = self.frames[min(self.at, len(self.frames) - 1)]
+        self.at += 1
+        return True, frame
+
+
+def scene_with_marker(x: float, y: float) -> Any:
+    scene = np.full((480, 640), 120, np.uint8)
+    left, top = round(x) - 24, round(y) - 24
+    scene[top : top + 48, left : left + 48] = cv2.resize(
+        draw_marker(400), (48, 48), interpolation=cv2.INTER_AREA
+    )
+    return scene
+
+
+def test_the_live_flow_asks_for_five_places_and_calibrates() -> None:
+    wearer, told = RenderedWearer(3), list[str]()
+    shown = [next(iter(wearer.look(right, down))) for right, down in FIVE]
+    eye = Reel([s.frame for s in shown for _ in range(FRAMES)])
+    scene = Reel([scene_with_marker(s.x, s.y) for s in shown for _ in range(FRAMES)])
+    looks = gather(eye, scene, told.append, clock=lambda: 0.0)
+    assert len(told) == 5
+    assert looks.scene_size == (640, 480)
+    assert calibrate(looks.looks, looks.eye_size, SceneCamera(640, 480)).quality.median_deg < 3
+
+
+def test_the_live_flow_says_what_is_missing_while_it_goes_on() -> None:
+    ticks = iter(range(1000))
+    shut = Reel([RenderedWearer(3).blink()])
+    seen, bare = Reel([scene_with_marker(320, 240)]), Reel([np.full((480, 640), 120, np.uint8)])
+    with pytest.raises(CalibrationError, match="the pupil was not seen"):
+        gather(shut, seen, lambda line: None, clock=lambda: float(next(ticks)))
+    with pytest.raises(CalibrationError, match="the marker"):
+        gather(shut, bare, lambda line: None, clock=lambda: float(next(ticks)))
 
 
 def test_live_without_a_camera_says_so() -> None:

@@ -76,10 +76,7 @@ def fit_ball(
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)
     x, y, radius = eyeball
     start = _gaze((pupils - np.asarray([x, y])) / radius, NEARNESS)
-    # The orthogonal map nearest to gaze -> ray (Kabsch); a mirrored picture needs a reflection, so it is
-    # allowed.
-    u, _, vt = np.linalg.svd((rays * weight[:, None]).T @ start)
-    turn = u @ vt
+    turn = _nearest_turn(start, rays, weight)
 
     def miss(p: Floats) -> Floats:
         ray = _seen(pupils, p, (x, y, radius)) @ (_rotation(p[:3]) @ turn).T
@@ -110,6 +107,12 @@ def fit_ball(
         nearness=float(NEARNESS + p[6]),
         view=tuple((float(a), float(b), float(c)) for a, b, c in view),
     )
+
+
+def _nearest_turn(start: Floats, rays: Floats, weight: Floats) -> Floats:
+    """The orthogonal map (3, 3) nearest to gaze -> ray (Kabsch); a reflection for a mirrored picture."""
+    u, _, vt = np.linalg.svd((rays * weight[:, None]).T @ start)
+    return np.asarray(u @ vt)
 
 
 def _seen(pupils: Floats, p: Floats, eyeball: tuple[float, float, float]) -> Floats:
