@@ -141,6 +141,7 @@ def rank_candidates(
     best = max(bm25, default=0.0) or 1.0
     total = sum(rarity.values()) or 1.0
     best_possible = weights.total or 1.0
+    shared = {group: _share(terms, rarity) / total for group, terms in together.items()}
     out = []
     for candidate, lexical in zip(candidates, bm25, strict=True):
         before, after = candidate.before, candidate.after
@@ -151,12 +152,12 @@ def rank_candidates(
             before=before,
             after=after,
             words=lexical / best,
-            near=_share(candidate.near, rarity) / total,
-            group=_share(together[candidate.group], rarity) / total,
+            near=_share(candidate.near, rarity) / total if candidate.near else 0.0,
+            group=shared[candidate.group],
             speaker=_spoken_by(candidate, question),
             when=float(question.asks_when and tells_when(candidate.text)),
             times=float(question.times is not None and question.times.fits(candidate.time)),
-            place=float(in_place(question, candidate.location)),
+            place=float(candidate.location != "" and in_place(question, candidate.location)),
             asks=float(candidate.text.rstrip().endswith("?")),
         )
         score = (
@@ -181,7 +182,9 @@ def age_days(time: datetime, now: datetime) -> float:
 def _bm25(candidates: Sequence[Candidate], rarity: Mapping[str, float]) -> list[float]:
     average = sum(c.length for c in candidates) / max(1, len(candidates)) or 1.0
     return [
-        sum(
+        0.0
+        if not candidate.terms
+        else sum(
             rarity.get(term, 0.0) * n * (_K1 + 1) / (n + _K1 * (1 - _B + _B * candidate.length / average))
             for term, n in candidate.terms.items()
         )
