@@ -225,27 +225,33 @@ def vad(files: tuple[Path, ...], as_json: bool) -> None:
 
 @main.command()
 @click.argument("files", type=PATH, nargs=-1, required=True)
-@click.option("--model", default="whisper-tiny.en", show_default=True)
+@click.option("--engine", type=click.Choice(["whisper", "sherpa"]), default="whisper", show_default=True)
+@click.option(
+    "--model", default=None, help="Default: whisper-tiny.en, or moonshine-base with --engine sherpa."
+)
 @click.option("--language", default="en", show_default=True)
 @click.option("--threads", type=click.IntRange(1, 64), default=2, show_default=True)
 @_json
-def transcribe(files: tuple[Path, ...], model: str, language: str, threads: int, as_json: bool) -> None:
+def transcribe(
+    files: tuple[Path, ...], engine: str, model: str | None, language: str, threads: int, as_json: bool
+) -> None:
     """Write down what is said in sound FILES."""
     from dataclasses import asdict
     from time import perf_counter
 
     import os1_models
     from os1_edge.device.sound import blocks
-    from os1_edge.hear.asr import Whisper
     from os1_edge.hear.files import transcript
+    from os1_edge.hear.recogniser import make_recogniser
     from os1_edge.hear.vad import SileroVad
 
-    whisper = Whisper(os1_models.path(model), language, threads)
+    model = model or {"whisper": "whisper-tiny.en", "sherpa": "moonshine-base"}[engine]
+    recogniser = make_recogniser(engine, os1_models.path(model), language, threads)
     detector = SileroVad(os1_models.path("silero-vad"))
 
     def work(path: Path) -> None:
         began = perf_counter()
-        seconds, segments = transcript(blocks(path), whisper, detector)
+        seconds, segments = transcript(blocks(path), recogniser, detector, lambda s: _far_in(path, s))
         rtf = (perf_counter() - began) / max(seconds, 1e-3)
         text = " ".join(s.text for s in segments)
         if as_json:
@@ -261,6 +267,12 @@ def transcribe(files: tuple[Path, ...], model: str, language: str, threads: int,
             click.echo(f"{path}: {text}")
 
     _each(files, work)
+
+
+def _far_in(path: Path, seconds: float) -> None:
+    """Progress through a long recording, for a person at a terminal."""
+    if sys.stderr.isatty():
+        click.echo(f"{path}: {seconds / 60:.0f} min heard", err=True)
 
 
 @main.command()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import os1_models
 from os1_edge.config import Config, model_names
-from os1_edge.hear.asr import Whisper
 from os1_edge.hear.endpoint import SmartTurn
+from os1_edge.hear.recogniser import Recogniser, make_recogniser
 from os1_edge.hear.vad import SileroVad
 from os1_edge.offload.local import LocalLlama
 from os1_edge.offload.remote import RemoteEngine, read_secret
@@ -29,7 +29,7 @@ class Faculties:
 
     vad: SileroVad
     end_of_turn: SmartTurn | None
-    asr: Whisper
+    asr: Recogniser
     eyes: SceneDescriber
     memory: Memory
     llm: LocalLlama
@@ -53,7 +53,7 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
     """
     paths = {name: os1_models.path(name) for name in model_names(config)}
     store = Store(memory_file, key)
-    remember = config.remember
+    hear, remember = config.hear, config.remember
     rules = RecallRules(remember.limit, remember.min_similarity, derived=False)
     embedder = Embedder(paths["minilm-l6"], os1_models.path("minilm-l6", "tokenizer.json"))
     detector = ObjectDetector(
@@ -62,9 +62,9 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
     return Faculties(
         vad=SileroVad(paths["silero-vad"]),
         end_of_turn=SmartTurn(paths["smart-turn-v3.2"]),
-        asr=Whisper(paths[config.hear.asr_model], config.hear.language, config.hear.threads),
+        asr=make_recogniser(hear.engine, paths[hear.asr_model], hear.language, hear.threads),
         eyes=SceneDescriber(detector),
-        memory=Memory(store, embedder, rules, remember.event_threshold),
+        memory=Memory(store, embedder, rules, remember.event_threshold, config.converse.session_gap_s),
         llm=LocalLlama(paths[config.converse.model], config.converse.threads, config.converse.context_tokens),
         far=_server(config),
         voice=Piper(paths[config.speak.voice], config.speak.speed, threads=config.speak.threads),

@@ -77,7 +77,7 @@ class Listening:
         """``end_of_turn`` is asked at every pause whether the turn is over; without one silence decides."""
         self.capture = capture
         self._vad = vad
-        self._turns = turns
+        self.turns = turns
         self._end_of_turn = end_of_turn
         self._listener = listener
         self._onset = Onset()
@@ -89,7 +89,7 @@ class Listening:
     @property
     def speaking(self) -> bool:
         """Whether a turn is open."""
-        return self._turns.speaking
+        return self.turns.speaking
 
     def close(self) -> None:
         """Ends the worker."""
@@ -114,7 +114,7 @@ class Listening:
         if change.discard:
             self._drop_waiting()
             self._vad.reset()
-            if self._turns.close() is not None:
+            if self.turns.close() is not None:
                 self._listener.turn_discarded()
         elif not change.passing:
             self._close()
@@ -150,18 +150,18 @@ class Listening:
     async def _next(self) -> AudioFrame | None:
         while True:
             try:
-                patience = FRAMES_STOP_S if self._turns.speaking else None
+                patience = FRAMES_STOP_S if self.turns.speaking else None
                 return await asyncio.wait_for(self._frames.get(), patience)
             except TimeoutError:
                 log.info("no frames came for %.1f s in the middle of a turn", FRAMES_STOP_S)
                 self._close()
 
     def _take(self, frame: AudioFrame) -> None:
-        if self._turns.speaking or self._listener.answering:
+        if self.turns.speaking or self._listener.answering:
             self.capture.stay_open()  # no turn is cut, and who follows up need not wake it again
         probability = self._vad.probability(frame.samples)
         onset = self._onset.step(len(frame.samples), probability, self.capture.echo)
-        event = self._turns.step(frame, onset.probability)
+        event = self.turns.step(frame, onset.probability)
         if isinstance(event, SpeechStarted):
             self._listener.speech_started(event)
         elif isinstance(event, SpeechPaused):
@@ -171,11 +171,11 @@ class Listening:
             self._listener.speech_resumed(event)
         elif isinstance(event, TurnEnded):
             self._listener.turn_ended(event)
-        elif self._turns.speaking:
-            self._listener.speech_goes_on(self._turns)
+        elif self.turns.speaking:
+            self._listener.speech_goes_on(self.turns)
 
     def _close(self) -> None:
-        if (ended := self._turns.close()) is not None:
+        if (ended := self.turns.close()) is not None:
             self._listener.turn_ended(ended)
 
     def _ask(self, paused: SpeechPaused) -> None:
@@ -191,4 +191,4 @@ class Listening:
         except Exception as e:
             tell_failure(f"the end-of-turn model in turn {paused.turn_id}", e)
             return
-        self._turns.judge(paused.turn_id, paused.revision, complete)
+        self.turns.judge(paused.turn_id, paused.revision, complete)

@@ -57,13 +57,13 @@ class Night:
         await self._memory.run(expire, self._memory.store, self._rules, now)
 
 
-def retention(settings: Remember) -> Retention:
+def retention(remember: Remember) -> Retention:
     """How long the settings want what to be kept."""
-    size = settings.max_mb
+    size = remember.max_mb
     return Retention(
-        turn_days=settings.keep_turns_days,
-        context_days=settings.keep_contexts_days,
-        event_days=settings.keep_events_days,
-        summary_days=settings.keep_summaries_days,
+        turn_days=remember.keep_turns_days,
+        context_days=remember.keep_contexts_days,
+        event_days=remember.keep_events_days,
+        summary_days=remember.keep_summaries_days,
         max_bytes=None if size is None else round(size * 1_000_000),
     )

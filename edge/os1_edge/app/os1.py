@@ -10,6 +10,7 @@ the same answers on the wall clock and on the virtual one.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import deque
 from collections.abc import AsyncIterator
@@ -39,6 +40,7 @@ from os1_edge.events import (
 )
 from os1_edge.faculties import Faculties
 from os1_edge.hear.capture import Canceller, Capture, CaptureRules, Spotter
+from os1_edge.hear.pauses import Pauses
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.borrow import Borrowing
 from os1_edge.see.place import PlaceGuess, guess_place
@@ -54,6 +56,10 @@ TURNS_WAITING = 8
 
 DRAFTS_A_TURN = 4
 """Pauses of one turn at which an answer is begun; for who makes more of them that work is mostly lost."""
+
+
+PAUSES = "pauses"
+"""Where the memory keeps what was learned of the wearer's pauses."""
 
 
 @dataclass(slots=True)
@@ -119,6 +125,7 @@ class Os1:
 
     async def run(self, microphone: AsyncIterator[AudioFrame], camera: AsyncIterator[SceneFrame]) -> None:
         """Lives until both streams have ended and the last turn is answered."""
+        await self._recollect()
         night = asyncio.create_task(self._night.run())
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -139,6 +146,12 @@ class Os1:
                 await self._faculties.far.close()
             for room in (self._listening, self._answerer, self._views):
                 room.close()
+
+    async def _recollect(self) -> None:
+        """How this wearer pauses, from the days before."""
+        memory = self._faculties.memory
+        if (kept := await memory.run(memory.store.meta, PAUSES)) is not None:
+            self._listening.turns.pauses = Pauses.from_dict(json.loads(kept))
 
     def hold(self) -> None:
         """The push-to-talk button goes down."""
@@ -315,6 +328,8 @@ class Os1:
             ended.turn_id, ended.revision, asked.time, trace.heard, trace.reply, guess.location
         )
         await self._keep_context(ended.end / RATE, draft.view, trace.heard, guess)
+        memory, pauses = self._faculties.memory, json.dumps(self._listening.turns.pauses.to_dict())
+        await memory.run(memory.store.set_meta, PAUSES, pauses)
 
     async def _saw(self, at_s: float, view: SceneDescription) -> None:
         await self._keep_context(at_s, view, "", guess_place(view))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,35 @@ import os1_models
 PATH = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-@click.group()
+ELSEWHERE = {
+    "asr": ("os1_edge.bench.asr", "main"),
+    "echo": ("os1_edge.bench.echo", "main"),
+    "gaze": ("os1_edge.bench.gaze", "gaze"),
+    "memory": ("os1_edge.bench.memory_life", "main"),
+    "speech": ("os1_edge.bench.speech", "main"),
+    "turn": ("os1_edge.bench.turn", "turn"),
+    "turns": ("os1_edge.bench.turns", "turns"),
+}
+"""Commands that stand in the modules that measure; each is loaded when it is asked for."""
+
+
+class Benches(click.Group):
+    """`bench` with the commands of ``ELSEWHERE``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """See ``click.Group``."""
+        return sorted({*super().list_commands(ctx), *ELSEWHERE})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """See ``click.Group``."""
+        if cmd_name not in ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module, name = ELSEWHERE[cmd_name]
+        found: click.Command = getattr(import_module(module), name)
+        return found
+
+
+@click.group(cls=Benches)
 def bench() -> None:
     """Measure the parts of OS-1 on this machine."""
 
