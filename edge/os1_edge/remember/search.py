@@ -25,6 +25,9 @@ BY_WORDS = 40
 BY_MEANING = 40
 """And by their meaning, out of those scanned."""
 
+SEEDS = 12
+"""The best of each list whose neighbours are candidates too."""
+
 SCANNED: dict[Kind, int] = {"turn": 200, "event": 50, "summary": 50, "profile": 50, "key": 100}
 """How many of each kind are scored out of the scan of signs: 200 hold 99.6 % of the true top 20 (MiniLM)."""
 
@@ -89,14 +92,21 @@ class Search:
         """The candidates for ``question``, whose ``plain`` words have the embedding ``vector``."""
         with self._store.reading():  # one view of the memory from the first list to the last row
             rarity, looked_up = self._words(question)
-            ids = set(self._by_words(looked_up)) | self._by_time(question)
+            by_words = self._by_words(looked_up)
             meanings = self.by_meaning(vector)
-            ids |= set(sorted(meanings, key=lambda i: -meanings[i])[:BY_MEANING])
-            items, keys = self._items(ids)
-            beside = self._neighbours([i for i in items if i.kind == "turn"])
-            known = {i.id for i in items}
-            items += {i.id: i for pair in beside.values() for i in pair if i and i.id not in known}.values()
-            near = self._neighbours([i for i in items if i.kind == "turn"])
+            by_meaning = sorted(meanings, key=lambda i: -meanings[i])[:BY_MEANING]
+            items, keys = self._items({*by_words, *by_meaning, *self._by_time(question)})
+            loaded = {item.ref: item for item in items if item.kind == "turn"}
+            near = self._neighbours(list(loaded.values()), loaded)
+            known = {item.id for item in items}
+            beside = {
+                i.id: i
+                for seed in (*by_words[:SEEDS], *by_meaning[:SEEDS])
+                for i in near.get(seed, ())
+                if i is not None and i.id not in known
+            }
+            near |= self._neighbours(list(beside.values()), loaded)
+            items += beside.values()
             every = {i.id for i in items} | {i.id for pair in near.values() for i in pair if i is not None}
             meanings |= self._meanings(every - meanings.keys(), vector)
         return Found(_candidates(items, keys, near, meanings, set(rarity)), rarity)
@@ -174,11 +184,14 @@ class Search:
                 found += self._read(f"i.kind = '{kind}' AND i.ref_id IN ({_list(refs)})")
         return [item for item in found if item.speaker != OS1], keys
 
-    def _neighbours(self, turns: Sequence[_Item]) -> dict[int, tuple[_Item | None, _Item | None]]:
-        wanted = {ref for turn in turns for ref in (turn.ref - 1, turn.ref + 1)}
-        have = {turn.ref: turn for turn in turns}
-        missing = _list(wanted - have.keys())
-        have |= {turn.ref: turn for turn in self._read(f"i.kind = 'turn' AND i.ref_id IN ({missing})")}
+    def _neighbours(
+        self, turns: Sequence[_Item], have: dict[int, _Item]
+    ) -> dict[int, tuple[_Item | None, _Item | None]]:
+        """What was said before and after each of ``turns``; ``have``: turns read already, by row, and those
+        read now."""
+        wanted = {ref for turn in turns for ref in (turn.ref - 1, turn.ref + 1)} - have.keys()
+        read = self._read(f"i.kind = 'turn' AND i.ref_id IN ({_list(wanted)})") if wanted else []
+        have |= {turn.ref: turn for turn in read}
         return {
             turn.id: (_beside(turn, have.get(turn.ref - 1)), _beside(turn, have.get(turn.ref + 1)))
             for turn in turns
