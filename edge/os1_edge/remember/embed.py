@@ -91,10 +91,11 @@ class Embedder:
 class Reference:
     """The same through sentence-transformers, for any of its models of 384 dimensions. Blocking."""
 
-    def __init__(self, model: str | Path, **options: Any) -> None:
+    def __init__(self, model: str | Path, name: str = "", **options: Any) -> None:
         """
         Args:
             model: a folder, or a name on the hub.
+            name: as the memory file is to note it; default: ``model``.
             options: passed on to ``SentenceTransformer``, such as ``backend="onnx"``.
 
         Raises:
@@ -105,8 +106,8 @@ class Reference:
 
         self._model = SentenceTransformer(str(model), device="cpu", **options)
         self._model.max_seq_length = MAX_TOKENS
-        self.name = f"sentence-transformers {Path(model).name}"
-        length = self._model.get_sentence_embedding_dimension()
+        self.name = f"sentence-transformers {name or model}"
+        length = self._model.encode(["length"], show_progress_bar=False).shape[1]
         if length != DIMENSIONS:
             raise ValueError(f"{model}: vectors of {length} values; the memory file holds {DIMENSIONS}")
 
