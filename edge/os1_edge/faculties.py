@@ -52,10 +52,10 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
         BadMemory: the memory file cannot be opened.
     """
     paths = {name: os1_models.path(name) for name in model_names(config)}
-    store = Store(memory_file, key)
     hear, remember = config.hear, config.remember
     rules = RecallRules(remember.limit, remember.min_similarity, derived=False)
     embedder = Embedder(paths["minilm-l6"], os1_models.path("minilm-l6", "tokenizer.json"))
+    store = Store(memory_file, key, embedder=embedder.name)
     detector = ObjectDetector(
         paths["objects-ssd"], os1_models.path("objects-ssd", "labels.txt"), config.see.threads
     )
