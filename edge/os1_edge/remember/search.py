@@ -34,7 +34,7 @@ SCANNED: dict[Kind, int] = {"turn": 200, "event": 50, "summary": 50, "profile": 
 BY_TIME = 60
 """Newest memories of each time that the question names."""
 
-POSTINGS = 20_000
+POSTINGS = 8_000
 """Entries of the word index read for one question; a word in more memories than are left of this tells
 little, and reading its list takes milliseconds. The rarest word is always looked up."""
 
