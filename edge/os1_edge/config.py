@@ -79,6 +79,18 @@ class See(_Section):
     """The scene camera."""
 
     threads: Threads = 2
+    every_s: Annotated[float, Field(ge=1, le=3600)] = 10.0
+    """Time between frames."""
+    in_dialogue_s: Annotated[float, Field(ge=1, le=3600)] = 5.0
+    """Time between them while somebody talks with the wearer or OS-1."""
+    turned_deg: Literal[0, 90, 180, 270] = 0
+    """How far the camera is mounted turned, clockwise."""
+    jpeg_bytes: Annotated[int, Field(ge=6_000, le=1_000_000)] = 60_000
+    """Most bytes of a frame that leaves the device; a slow link makes it smaller."""
+    blur_faces: bool = True
+    """Take faces out of whatever leaves the device or is written."""
+    read_text: bool = True
+    """Read the words that the wearer looks at."""
     gaze: GazeSettings = GazeSettings()
 
 
@@ -155,6 +167,8 @@ def model_names(config: Config) -> tuple[str, ...]:
         "smart-turn-v3.2",
         config.hear.asr_model,
         "objects-ssd",
+        *(["centerface"] if config.see.blur_faces else []),
+        *(["ppocr"] if config.see.read_text else []),
         "minilm-l6",
         config.converse.model,
         config.speak.voice,

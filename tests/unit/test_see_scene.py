@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from os1_edge.events import Gaze
+from os1_edge.see.crop import Crop
+from os1_edge.see.faces import Face
 from os1_edge.see.objects import DetectedObject
-from os1_edge.see.scene import SceneDescriber, describe, measure, stands_on, unusable_reason
+from os1_edge.see.scene import SceneDescriber, describe, setting_of, stands_on, with_faces
+from os1_edge.see.text import TextLine
 
 Box = tuple[int, int, int, int]
 TABLE: Box = (0, 200, 640, 280)
@@ -128,12 +132,79 @@ def test_a_picture_with_detail_is_described_with_its_people() -> None:
     assert (seen.sentence, seen.people, seen.light, seen.usable) == ("A person and a cat.", 1, "bright", True)
 
 
-def test_light_is_measured() -> None:
-    picture = scene_picture()
-    assert [measure((picture * k).astype(np.uint8))[0] for k in (1.0, 0.3, 0.1)] == ["bright", "dim", "dark"]
+def test_light_is_said_of_the_picture() -> None:
+    picture, eyes = scene_picture(), SceneDescriber(Fake())
+    assert [eyes.look((picture * k).astype(np.uint8)).light for k in (1.0, 0.3, 0.1)] == [
+        "bright",
+        "dim",
+        "dark",
+    ]
 
 
-def test_a_dark_blank_picture_says_dark() -> None:
-    assert "black" in unusable_reason("dark", 0.0)
-    assert "no detail" in unusable_reason("bright", 0.0)
-    assert unusable_reason("dark", 1e6) == ""
+def looking_at(target: DetectedObject) -> Crop:
+    return Crop((0, 0, 300, 300), target, "the cup holds 90 % of the gaze", False)
+
+
+def test_what_is_looked_at_is_said_apart_from_what_is_merely_in_view() -> None:
+    cup, table = thing("coffee cup", (300, 180, 80, 90)), thing("table", TABLE)
+    seen = describe([cup, table, thing("person")], "bright", 1, looking_at(cup))
+    assert seen.sentence == "Looking at a coffee cup; in view: a person and a table."
+    assert seen.looked_at == "coffee cup"
+    assert "90 % of the gaze" in seen.reason
+
+
+def test_a_person_looked_at_is_not_counted_among_the_others() -> None:
+    ann, bob = thing("person"), thing("person", TABLE)
+    assert (
+        describe([ann, bob], "bright", 2, looking_at(ann)).sentence
+        == "Looking at a person; in view: a person."
+    )
+    assert describe([ann], "dim", 1, looking_at(ann)).sentence == "Looking at a person; the light is dim."
+
+
+def test_words_are_quoted_and_a_page_is_cut_short() -> None:
+    assert describe([], "bright", 0, None, ["EXIT"]).sentence == "Nothing I can name. It reads “EXIT”."
+    long = describe([], "bright", 0, None, ["a word or two"] * 20)
+    assert len(long.sentence) < 110
+    assert long.sentence.endswith("…”.")
+    assert len(long.text) == 20
+
+
+def test_a_face_without_a_body_is_a_person_and_one_with_it_is_not_counted_twice() -> None:
+    body = thing("person", (100, 100, 200, 300))
+    inside, apart = Face(0.9, (180, 120, 40, 50)), Face(0.8, (500, 100, 40, 50))
+    found = with_faces([body], [inside, apart])
+    assert [(one.score, one.box) for one in found] == [(0.8, apart.box), (0.7, body.box)]
+
+
+def test_the_setting_is_told_only_where_the_things_tell_it() -> None:
+    assert setting_of([thing("desk")]) == "indoors"
+    assert setting_of([thing("car")]) == "outdoors"
+    assert setting_of([thing("car"), thing("desk")]) == setting_of([thing("table")]) == ""
+
+
+class Reads:
+    """A reader that says how large a picture it was given."""
+
+    def read(self, image: np.ndarray) -> tuple[TextLine, ...]:
+        return (TextLine(f"{image.shape[1]}x{image.shape[0]}", 0.9, ()),)
+
+
+def test_only_the_gaze_crop_is_read_and_only_when_asked() -> None:
+    eyes = SceneDescriber(Fake(), None, Reads())
+    gaze = Gaze(0.0, 320.0, 240.0, 0.9, 2.0)
+    assert eyes.look(scene_picture(), gaze).text == ()
+    assert eyes.look(scene_picture(), gaze, read=True).text == ("224x224",)
+    assert eyes.look(scene_picture(), None, read=True).text == ("640x480",)
+
+
+class Faces:
+    """A finder that finds one face."""
+
+    def find(self, image: np.ndarray, least: float = 0.5) -> tuple[Face, ...]:
+        return (Face(0.9, (10, 10, 30, 40)),)
+
+
+def test_a_face_makes_a_person_of_the_sentence() -> None:
+    seen = SceneDescriber(Fake(), Faces()).look(scene_picture())
+    assert (seen.sentence, seen.people) == ("A person.", 1)

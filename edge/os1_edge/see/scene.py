@@ -1,29 +1,31 @@
-"""One honest sentence about what the wearer sees, from the objects, the people and the light.
+"""One honest sentence about what the wearer sees, from the objects, the people, the words and the light.
 
 It says only what the boxes carry: "on a table" when a thing's foot stands inside the table's box, a plural
-when there are two boxes, and that nothing can be named when that is so. A covered or featureless picture is
-not described at all: small vision models invent rooms there.
+when there are two boxes, and that nothing can be named when that is so. What is looked at is said apart from
+what is merely in view. A covered or featureless picture is not described at all: small vision models invent
+rooms there.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-import cv2
-import numpy as np
-
-from os1_edge.events import Image
+from os1_edge.events import Gaze, Image
+from os1_edge.see.crop import Crop, choose_crop
+from os1_edge.see.faces import Face, Finder
 from os1_edge.see.objects import DetectedObject
+from os1_edge.see.quality import judge_picture
+from os1_edge.see.text import TextLine
 
-DARK_GREY, DIM_GREY = 25.0, 55.0
-"""Mean grey (0..255) below which a picture is dark, or dim."""
-MIN_DETAIL = 120.0
-"""Least variance of the Laplacian of a 64 x 64 thumbnail. On the OpenGlass photos a finger over the lens
-stays below 66 and an uncovered lens above 279; the thumbnail averages away the sensor noise that makes a
-full-size Laplacian take a black frame for a sharp one."""
 MAX_NAMED = 4
 """More kinds of thing than this make a list, not a sentence."""
+MAX_QUOTED = 60
+"""Characters of read text in the sentence; all of it stands in `SceneDescription.text`."""
+
+INDOORS = frozenset({"desk", "computer monitor", "computer mouse", "stationary bicycle"})
+OUTDOORS = frozenset({"car", "vehicle", "cattle"})
+"""Things that are hardly ever found on the other side of a door."""
 
 SURFACES = ("table", "desk")
 STANDS_ON_SURFACES = frozenset(
@@ -47,6 +49,14 @@ class SceneDescription:
     usable: bool
     reason: str
     """Why it is not usable, or what the sentence rests on."""
+    text: tuple[str, ...] = ()
+    """Lines read, from top to bottom; only where the reader was asked."""
+    looked_at: str = ""
+    """Label of the thing that the gaze rests on, where that is clear."""
+    setting: str = ""
+    """"indoors" or "outdoors", where the things in view tell."""
+    sharpness: float = 0.0
+    """See `Quality.sharpness`."""
 
 
 class Detector(Protocol):
@@ -55,55 +65,111 @@ class Detector(Protocol):
     def detect(self, image: Image) -> tuple[DetectedObject, ...]: ...
 
 
+class Reader(Protocol):
+    """What `SceneDescriber` needs to read: `TextReader` has it."""
+
+    def read(self, image: Image) -> tuple[TextLine, ...]: ...
+
+
 class SceneDescriber:
-    """Picture in, `SceneDescription` out; an unusable picture never reaches the detector."""
+    """Picture in, `SceneDescription` out; an unusable picture never reaches a network."""
 
-    def __init__(self, detector: Detector) -> None:
+    def __init__(self, detector: Detector, faces: Finder | None = None, reader: Reader | None = None) -> None:
         self._detector = detector
+        self._faces = faces
+        self._reader = reader
 
-    def look(self, image: Image) -> SceneDescription:
-        """Describe `image` (uint8 BGR, height x width x 3)."""
-        light, detail = measure(image)
-        trouble = unusable_reason(light, detail)
-        if trouble:
-            return SceneDescription("", (), 0, light, False, trouble)
+    def look(self, image: Image, gaze: Gaze | None = None, read: bool = False) -> SceneDescription:
+        """Describe `image` (uint8 BGR, height x width x 3), looked at where `gaze` says (pixels of `image`).
+
+        With `read` the words in the gaze crop are read, a third of a second; without a gaze, in all of it.
+        """
+        quality = judge_picture(image)
+        if not quality.usable:
+            return SceneDescription("", (), 0, quality.light, False, quality.reason)
         objects = self._detector.detect(image)
-        return describe(objects, light, sum(thing.label == "person" for thing in objects))
+        if self._faces is not None:
+            objects = with_faces(objects, self._faces.find(image))
+        height, width = image.shape[:2]
+        crop = choose_crop(gaze, objects, width, height)
+        text: tuple[str, ...] = ()
+        if read and self._reader is not None:
+            x, y, wide, high = crop.box
+            text = tuple(line.text for line in self._reader.read(image[y : y + high, x : x + wide]))
+        people = sum(thing.label == "person" for thing in objects)
+        seen = describe(objects, quality.light, people, crop, text)
+        return replace(seen, sharpness=quality.sharpness)
 
 
-def measure(image: Image) -> tuple[str, float]:
-    """(light word, detail): mean grey as "dark", "dim" or "bright"; Laplacian variance of a thumbnail."""
-    grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
-    small = cv2.resize(grey, (64, 64), interpolation=cv2.INTER_AREA).astype(np.float32)
-    mean = float(small.mean())
-    light = "dark" if mean < DARK_GREY else "dim" if mean < DIM_GREY else "bright"
-    return light, float(cv2.Laplacian(small, cv2.CV_32F).var())
+def with_faces(objects: Sequence[DetectedObject], faces: Sequence[Face]) -> tuple[DetectedObject, ...]:
+    """`objects` and a person, with the face's box, for every face that is in no person's box; best first."""
+    found = list(objects)
+    for face in faces:
+        x, y = face.box[0] + face.box[2] / 2, face.box[1] + face.box[3] / 2
+        if not any(thing.label == "person" and _holds(thing.box, x, y) for thing in objects):
+            found.append(DetectedObject("person", face.score, face.box))
+    return tuple(sorted(found, key=lambda thing: -thing.score))
 
 
-def unusable_reason(light: str, detail: float) -> str:
-    """Why a picture with this light and detail must not be described; "" when it may be."""
-    if detail >= MIN_DETAIL:
-        return ""
-    if light == "dark":
-        return "the picture is black or nearly so: the lens is covered or it is dark"
-    return "the picture has no detail: the lens is covered, or it sees a blank or blurred surface"
+def setting_of(objects: Sequence[DetectedObject]) -> str:
+    """ "indoors", "outdoors", or "" where the things in view do not tell, or disagree."""
+    kinds = {thing.label for thing in objects}
+    inside, outside = bool(kinds & INDOORS), bool(kinds & OUTDOORS)
+    return "" if inside == outside else "indoors" if inside else "outdoors"
 
 
-def describe(objects: Sequence[DetectedObject], light: str, people: int) -> SceneDescription:
-    """The sentence for these objects (best first), this light word and this number of people."""
-    things = [thing for thing in objects if thing.label != "person"]
-    phrases = [_people_phrase(people)] if people else []
+def describe(
+    objects: Sequence[DetectedObject],
+    light: str,
+    people: int,
+    crop: Crop | None = None,
+    text: Sequence[str] = (),
+) -> SceneDescription:
+    """The sentence for these objects (best first), this light, these people, this gaze and these words."""
+    target = crop.looked_at if crop is not None else None
+    others = people - (target is not None and target.label == "person")
+    things = [thing for thing in objects if thing.label != "person" and thing is not target]
+    phrases = [_people_phrase(others)] if others > 0 else []
     groups, rest = _on_surfaces(things)
     phrases += [f"{_list(_counted(on))} on {_article(surface)}" for surface, on in groups.items()]
     phrases += _counted(rest)
-    if phrases:
-        sentence = _capital(_list(phrases[: MAX_NAMED + 1]))
-        sentence += "; the light is dim." if light == "dim" else "; it is dark." if light == "dark" else "."
-        reason = f"named from {len(objects)} detected objects"
+    view = _list(phrases[: MAX_NAMED + 1]) if phrases else ""
+    if target is not None:
+        sentence = f"Looking at {_article(target.label)}" + (f"; in view: {view}" if view else "")
     else:
-        sentence = "Nothing I can name" + ("." if light == "bright" else f"; the light is {light}.")
-        reason = "no object was detected with enough confidence"
-    return SceneDescription(sentence, tuple(objects), people, light, True, reason)
+        sentence = _capital(view) or "Nothing I can name"
+    dark = "it is dark" if light == "dark" and (view or target) else f"the light is {light}"
+    sentence += "." if light == "bright" else f"; {dark}."
+    if text:
+        sentence += f" It reads “{_quoted(text)}”."
+    reason = (
+        f"named from {len(objects)} detected objects"
+        if objects
+        else "no object was detected with enough confidence"
+    )
+    if crop is not None and not crop.whole:
+        reason += f"; {crop.reason}"
+    return SceneDescription(
+        sentence,
+        tuple(objects),
+        people,
+        light,
+        True,
+        reason,
+        tuple(text),
+        target.label if target is not None else "",
+        setting_of(objects),
+    )
+
+
+def _quoted(text: Sequence[str]) -> str:
+    words = " / ".join(" ".join(line.split()) for line in text)
+    return words if len(words) <= MAX_QUOTED else words[:MAX_QUOTED].rsplit(" ", 1)[0] + " …"
+
+
+def _holds(box: tuple[int, int, int, int], x: float, y: float) -> bool:
+    left, top, wide, high = box
+    return left <= x <= left + wide and top <= y <= top + high
 
 
 def stands_on(thing: DetectedObject, surface: DetectedObject) -> bool:

@@ -13,10 +13,10 @@ from os1_models.manifest import Manifest, load_manifest, parse_manifest
 
 EDGE = {
     "silero-vad", "smart-turn-v3.2", "whisper-tiny.en", "piper-joe", "qwen2.5-0.5b", "minilm-l6",
-    "objects-ssd",
+    "objects-ssd", "ppocr", "centerface",
 }  # fmt: skip
 OTHERS = {
-    "smollm2-135m", "whisper-base", "moonshine-base", "qwen2.5-1.5b", "ppocr", "centerface",
+    "smollm2-135m", "whisper-base", "moonshine-base", "qwen2.5-1.5b",
     "smolvlm-500m", "llava-1.5-7b", "qwen2.5-vl-3b",
 }  # fmt: skip
 

@@ -1,0 +1,74 @@
+"""From the camera's picture to what may be described, and to what may leave the device.
+
+A thin shell over the decisions beside it: the indicator permits, the schedule says when, quality and likeness
+say what is kept, faces go before a frame is released. It holds no picture between two calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from os1_edge.config import See
+from os1_edge.events import Image
+from os1_edge.see.faces import Finder, blur_faces
+from os1_edge.see.frames import FrameDecision, FrameSchedule, Keeper, Kept, Prompted, look_of, turned
+from os1_edge.see.indicator import Indicator
+from os1_edge.see.jpeg import Jpeg, JpegEncoder, frame_budget
+from os1_edge.see.quality import Quality, judge_picture
+
+
+class NoFaceFinder(Exception):
+    """Faces are to be blurred and nothing here can find them: the frame stays on the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A picture and what became of it."""
+
+    at_s: float
+    image: Image | None = field(repr=False)
+    """Upright; none where it is not kept."""
+    quality: Quality
+    kept: Kept
+
+
+class FrameTaker:
+    """Decides over one scene camera. Times: seconds of the session's clock, as for audio and eye."""
+
+    def __init__(self, settings: See, indicator: Indicator, faces: Finder | None = None) -> None:
+        self._settings = settings
+        self._indicator = indicator
+        self._faces = faces
+        self._schedule = FrameSchedule(self._settings.every_s, self._settings.in_dialogue_s)
+        self._keeper = Keeper()
+        self._encoder = JpegEncoder()
+
+    def due(self, now_s: float, in_dialogue: bool = False, prompted: Prompted | None = None) -> FrameDecision:
+        """Is a picture to be taken at `now_s`?"""
+        return self._schedule.due(now_s, in_dialogue, prompted)
+
+    def take(self, picture: Image, at_s: float) -> Taken:
+        """What becomes of `picture` (uint8 BGR, as the camera gave it), exposed at `at_s`.
+
+        Raises:
+            NoCapture: no picture may be taken now; this one is not looked at.
+        """
+        self._indicator.permit()
+        upright = turned(picture, self._settings.turned_deg)
+        quality = judge_picture(upright)
+        kept = self._keeper.judge(quality, look_of(upright))
+        self._schedule.taken(at_s, again=kept.retake)
+        return Taken(at_s, upright if kept.keep else None, quality, kept)
+
+    def release(self, image: Image, bytes_per_s: float, seconds: float = 1.0) -> Jpeg:
+        """`image` as it may leave the device or be written: without faces, as small as the link asks.
+
+        Raises:
+            FaceStays: a face is still found after it was blurred.
+            NoFaceFinder: faces are to be blurred and there is no finder.
+        """
+        if self._settings.blur_faces:
+            if self._faces is None:
+                raise NoFaceFinder("faces cannot be blurred; run: os1 models pull centerface")
+            image = blur_faces(image, self._faces).image
+        return self._encoder.encode(image, frame_budget(bytes_per_s, seconds, self._settings.jpeg_bytes))
