@@ -2,6 +2,7 @@
 
 import base64
 import struct
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -115,6 +116,37 @@ def test_a_cmyk_picture_is_converted(tmp_path: Path) -> None:
     pixels = load_image(path)
     assert pixels.shape == (8, 16, 3)
     assert pixels[4, 8, 2] > 150 > pixels[4, 8, 0]
+
+
+def test_a_large_transparent_picture_takes_no_more_room_than_it_must(tmp_path: Path) -> None:
+    side = 1500
+    (tmp_path / "clear.png").write_bytes(encoded(np.full((side, side, 4), 128, np.uint8), ".png"))
+    tracemalloc.start()
+    try:
+        load_image(tmp_path / "clear.png")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The decoded picture (4 bytes a pixel, where numpy holds it), the result (3) and a strip.
+    assert peak < 9 * side * side
+
+
+def test_an_animated_picture_shows_its_first_frame_and_a_gif_says_what_is_read(tmp_path: Path) -> None:
+    if not hasattr(cv2, "Animation"):
+        pytest.skip("this OpenCV writes no animations")
+    film = cv2.Animation()
+    film.frames = [np.full((40, 60, 4), level, np.uint8) for level in (255, 10)]
+    film.durations = [100, 100]
+    for suffix in (".png", ".webp", ".gif"):
+        path = tmp_path / f"film{suffix}"
+        assert cv2.imwriteanimation(str(path), film)
+        if suffix == ".gif":
+            with pytest.raises(UnreadableImage, match=r"film\.gif: not a JPEG, PNG, WebP or BMP"):
+                load_image(path)
+            continue
+        shown = load_image(path)
+        assert shown.shape == (40, 60, 3)
+        assert shown.min() > 240
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:

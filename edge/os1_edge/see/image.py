@@ -18,6 +18,8 @@ Format = Literal["jpeg", "png", "webp", "bmp"]
 
 MAX_PIXELS = 50_000_000
 """50 MP decode to 150 MB; no glasses camera is near it."""
+STRIP = 64
+"""Rows that are converted at a time."""
 MAX_BYTES = 128 * 1024 * 1024
 """No picture of 50 MP needs more; guards against being pointed at a film or a disk image."""
 
@@ -163,18 +165,28 @@ def _decode(data: bytes, alpha: bool) -> Image:
 
 def _as_bgr(pixels: NDArray[Any]) -> Image:
     """Any decoded picture (1, 3 or 4 channels, 8 or 16 bits) as 8-bit BGR; alpha is laid over white."""
+    if pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3:
+        return np.ascontiguousarray(pixels, np.uint8)
+    made = np.empty((*pixels.shape[:2], 3), np.uint8)
+    # In strips: blending takes several times the room of the picture itself.
+    for top in range(0, len(pixels), STRIP):
+        made[top : top + STRIP] = _strip_as_bgr(pixels[top : top + STRIP])
+    return made
+
+
+def _strip_as_bgr(pixels: NDArray[Any]) -> NDArray[Any]:
     if pixels.dtype == np.uint16:
         pixels = pixels >> 8
     pixels = pixels.astype(np.uint8, copy=False)
     if pixels.ndim == 2 or pixels.shape[2] == 1:
-        return np.asarray(np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2), np.uint8)
+        return np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
     if pixels.shape[2] == 2:
         pixels = np.concatenate([np.repeat(pixels[:, :, :1], 3, axis=2), pixels[:, :, 1:]], axis=2)
     if pixels.shape[2] == 4:
         cover = pixels[:, :, 3:].astype(np.float32) / 255.0
         blend = pixels[:, :, :3] * cover + 255.0 * (1.0 - cover)
-        return np.asarray(np.rint(blend), np.uint8)
-    return np.ascontiguousarray(pixels, np.uint8)
+        return np.asarray(np.rint(blend))
+    return pixels
 
 
 def _number(
