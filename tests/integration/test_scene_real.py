@@ -62,13 +62,13 @@ def test_the_person_before_the_glasses_is_named_upside_down_or_not(
 ) -> None:
     eyes = SceneDescriber(detector, finder)
     right = shown = 0
-    for row, image in labelled(photos, every=3):
+    for row, image in labelled(photos, every=2):
         if row["content"].startswith(PEOPLE):
             seen = eyes.look(image)
             shown += 1
             right += seen.people > 0
             assert {thing.label for thing in seen.objects} <= {"person"}, row["file"]
-    assert shown >= 10
+    assert shown >= 15
     assert right >= 0.8 * shown
 
 

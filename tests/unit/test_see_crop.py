@@ -44,6 +44,10 @@ def test_a_table_alone_is_looked_at_when_nothing_stands_there() -> None:
     assert choose_crop(gaze(600, 440), [TABLE, CUP], 640, 480).looked_at is TABLE
 
 
+def test_an_unsure_gaze_at_the_cup_is_still_not_one_at_the_table() -> None:
+    assert choose_crop(gaze(310, 250, error_deg=6.0), [TABLE, CUP], 640, 480).looked_at is CUP
+
+
 def test_between_two_cups_nothing_is_claimed() -> None:
     other = thing("bottle", 345, 220, 60, 60)
     crop = choose_crop(gaze(342, 250, error_deg=4.0), [CUP, other], 640, 480)

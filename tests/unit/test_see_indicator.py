@@ -83,6 +83,13 @@ def test_looking_away_lasts_until_the_wearer_says_so() -> None:
     assert indicator.ask(Ask.START).done
 
 
+def test_looking_away_holds_though_capture_was_off() -> None:
+    indicator = Indicator(Lamp())
+    assert indicator.ask(Ask.LOOK_AWAY).done
+    assert not indicator.ask(Ask.START).done
+    assert indicator.state is State.AWAY
+
+
 def test_a_light_that_does_not_come_on_keeps_the_camera_off() -> None:
     lamp = Lamp()
     indicator = Indicator(lamp)

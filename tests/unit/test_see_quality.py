@@ -1,10 +1,12 @@
 """What can be used is described; covered, black, blown out, blank and blurred pictures say what is wrong."""
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
 
-from os1_edge.see.quality import judge_picture
+from os1_edge.see.quality import Measures, judge, judge_picture
 
 RANDOM = np.random.default_rng(7)
 
@@ -74,3 +76,9 @@ def test_blur_lowers_sharpness_before_it_makes_a_frame_useless() -> None:
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2000), (2000, 3), (17, 16)])
 def test_a_picture_of_any_shape_is_judged(shape: tuple[int, int]) -> None:
     assert judge_picture(np.zeros((*shape, 3), np.uint8)).usable is False
+
+
+def test_wide_edges_alone_are_blur_however_strong_they_are() -> None:
+    sharp = Measures(120, 200, 0.2, 9.0, 3.5, 0.1, 30, 0.01)
+    assert judge(sharp).usable
+    assert "blurred" in judge(replace(sharp, edge_width=6.5)).reason
