@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import os1_models
 from os1_edge import cli
 from os1_edge.see import cli as scene_cli
 from os1_edge.see.faces import Face
@@ -114,3 +115,15 @@ def test_a_person_reads_a_sentence_or_why_there_is_none(tmp_path: Path, room: Pa
 
 def test_a_file_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in os1(tmp_path / "a\x1b[31m.jpg").stderr
+
+
+def test_without_the_model_for_words_the_rest_is_still_done_and_it_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def missing() -> None:
+        raise os1_models.ModelMissing("ppocr")
+
+    assert scene_cli._if_pulled(missing) is None
+    told = capsys.readouterr().err
+    assert told.startswith("os1: going on without it: ")
+    assert "os1 models pull ppocr" in told

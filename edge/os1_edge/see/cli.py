@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -18,23 +19,31 @@ if TYPE_CHECKING:
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PATH = click.Path(path_type=Path)
+_Part = TypeVar("_Part")
 
 
 @click.command()
 @click.argument("files", metavar="IMAGE...", type=_PATH, nargs=-1, required=True)
-@click.option("--text/--no-text", "read", default=True, help="Read the words, a third of a second a picture.")
+@click.option(
+    "--text/--no-text",
+    "read",
+    default=None,
+    help="Read the words, a third of a second a picture; default: see.read_text.",
+)
 @click.option(
     "--config", "config_file", type=_PATH, help="Settings (TOML); default: the wearer's own, if any."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line a picture.")
-def scene(files: tuple[Path, ...], read: bool, config_file: Path | None, as_json: bool) -> None:
+def scene(files: tuple[Path, ...], read: bool | None, config_file: Path | None, as_json: bool) -> None:
     """Say what is to be seen in pictures: objects, people, words, light, and whether they can be used.
 
     A picture that cannot be read is told of, and the others are still done; the exit code is then 1.
     """
     from os1_edge.see.image import UnreadableImage, load_image
 
-    eyes = load_eyes(load_config(config_file).see.threads, read)
+    settings = load_config(config_file).see
+    read = settings.read_text if read is None else read
+    eyes = load_eyes(settings.threads, read)
     bad = 0
     for path in files:
         try:
@@ -55,29 +64,36 @@ def scene(files: tuple[Path, ...], read: bool, config_file: Path | None, as_json
 def load_eyes(threads: int, read: bool) -> SceneDescriber:
     """Everything that describes a picture, from the pulled models.
 
+    Without the models for faces or words their part is missing, and one line on standard error says so.
+
     Raises:
-        os1_models.ModelMissing: a model has not been pulled.
+        os1_models.ModelMissing: the object detector has not been pulled.
     """
     import cv2
 
     from os1_edge.see.faces import FaceFinder
     from os1_edge.see.objects import ObjectDetector
     from os1_edge.see.scene import SceneDescriber
+    from os1_edge.see.text import TextReader
+
+    def words() -> TextReader:
+        finder = os1_models.path("ppocr", "PP-OCRv6_det_small.onnx")
+        return TextReader(finder, os1_models.path("ppocr"), threads)
 
     cv2.setNumThreads(threads)
     return SceneDescriber(
         ObjectDetector(os1_models.path("objects-ssd"), os1_models.path("objects-ssd", "labels.txt"), threads),
-        FaceFinder(os1_models.path("centerface")),
-        load_reader(threads) if read else None,
+        _if_pulled(lambda: FaceFinder(os1_models.path("centerface"))),
+        _if_pulled(words) if read else None,
     )
 
 
-def load_reader(threads: int) -> Any:
-    """The text reader, from the pulled models."""
-    from os1_edge.see.text import TextReader
-
-    finder = os1_models.path("ppocr", "PP-OCRv6_det_small.onnx")
-    return TextReader(finder, os1_models.path("ppocr"), threads)
+def _if_pulled(load: Callable[[], _Part]) -> _Part | None:
+    try:
+        return load()
+    except os1_models.ModelMissing as missing:
+        click.echo(f"os1: going on without it: {_plain(str(missing))}", err=True)
+        return None
 
 
 def record(path: Path, seen: SceneDescription) -> dict[str, Any]:
