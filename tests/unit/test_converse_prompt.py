@@ -53,15 +53,15 @@ def test_a_question_is_given_its_facts_turned_to_the_wearer() -> None:
         "What food am I allergic to?", notes("Please remember that I am allergic to peanuts.")
     ).message
     assert asked.splitlines() == [
+        ANSWER,
         "Fact from today at 08:00: You are allergic to peanuts.",
         "The wearer asks: What food am I allergic to?",
-        ANSWER,
     ]
 
 
 def test_a_question_about_the_view_is_given_the_view_alone() -> None:
     asked = plan("What am I looking at?", notes("I saw a dog.", scene="A cat on a table.")).message
-    assert asked.splitlines()[0] == "Fact in view now: You see a cat on a table."
+    assert asked.splitlines()[1] == "Fact in view now: You see a cat on a table."
     assert "dog" not in asked
 
 
@@ -75,7 +75,8 @@ def test_a_statement_is_given_as_it_was_said() -> None:
 
 def test_a_fact_of_another_day_says_its_day() -> None:
     older = Notes(NOON, "", (fact("I like jam.", datetime(2026, 2, 26, 9)),))
-    assert plan("What do I like?", older).message.startswith("Fact from Thursday 26 February: You like jam.")
+    told = plan("What do I like?", older).message.splitlines()[1]
+    assert told == "Fact from Thursday 26 February: You like jam."
 
 
 @pytest.mark.parametrize(

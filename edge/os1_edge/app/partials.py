@@ -43,7 +43,10 @@ class Partials:
         return samples >= self._next and (self._task is None or self._task.done())
 
     def make(self, so_far: SpeechPaused) -> None:
-        """Makes one of the turn so far."""
+        """Makes one of the turn so far; not in a gap, which may be the end: the final words would have to
+        wait for it."""
+        if so_far.decided > so_far.end:
+            return
         self._next = len(so_far.audio) + EVERY
         self._cancelled = False
         self._task = asyncio.create_task(self._work(so_far))

@@ -79,7 +79,8 @@ def plan(heard: str, notes: Notes) -> Plan:
         known, facts = ([seen], [f"Fact in view now: {seen}"]) if notes.scene else ([], [])
     facts = [*(f"Fact: {line}" for line in health), *facts]
     if facts:
-        message = "\n".join([*facts, f"The wearer asks: {heard}", ANSWER])
+        # What to do first: it is read ahead while the wearer still speaks.
+        message = "\n".join([ANSWER, *facts, f"The wearer asks: {heard}"])
         return Plan(message, None, (health or known)[0], notes.health)
     if kind == "view question":
         return Plan(heard, NOTHING_IN_VIEW, NOTHING_IN_VIEW)

@@ -18,6 +18,11 @@ from os1_edge.offload.engine import EngineError, Message, Preempted, Schema
 from os1_edge.offload.llamacpp import LlamaCpp, Stopped
 
 
+AHEAD = 2
+"""Pieces of text written before somebody takes them. Who takes a clause away to be spoken does not come back
+until it is: the first clause's speech would have to share the cores with the rest of the reply."""
+
+
 class LocalLlama:
     """One loaded GGUF model, always at temperature 0."""
 
@@ -53,8 +58,10 @@ class LocalLlama:
     ) -> AsyncGenerator[str, None]:
         """See ``LanguageEngine.stream``."""
         loop = asyncio.get_running_loop()
-        parts: asyncio.Queue[str | BaseException | None] = asyncio.Queue()  # bounded by max_tokens
+        parts: asyncio.Queue[str | BaseException | None] = asyncio.Queue()  # bounded by AHEAD
         stop = threading.Event()
+
+        room = threading.Semaphore(AHEAD)
 
         def give(part: str | BaseException | None) -> None:
             loop.call_soon_threadsafe(parts.put_nowait, part)
@@ -63,6 +70,9 @@ class LocalLlama:
             try:
                 for text in self._answer(messages, max_tokens, schema, background, stop):
                     give(text)
+                    room.acquire()
+                    if stop.is_set():
+                        raise Stopped
                 give(None)
             except Stopped:
                 give(Preempted(f"{self.name} is needed elsewhere"))
@@ -79,8 +89,10 @@ class LocalLlama:
                 if isinstance(part, BaseException):
                     raise part
                 yield part
+                room.release()
         finally:
             stop.set()
+            room.release()  # it may be waiting for room; it is to see the stop
             try:
                 await asyncio.shield(job)
             finally:

@@ -13,7 +13,7 @@ SOFT = (12, 40, 80)
 """Characters that the first, second and any later clause needs to end at a comma, colon or dash. The first is
 heard as soon as can be; behind it there is time to let a sentence stay whole, which sounds better."""
 
-EARLY = 24
+EARLY = 16
 """Characters after which the first clause may end before a conjunction, without a mark."""
 
 LONGEST = 220
