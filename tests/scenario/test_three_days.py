@@ -87,7 +87,7 @@ def test_seventy_two_hours_leave_every_queue_and_list_within_its_bound(tmp_path:
         grown.append(sizes(os1))
         gc.collect()
         kinds = (type(o) for o in gc.get_objects())
-        objects.append(Counter(k.__name__ for k in kinds if k.__module__.startswith("os1_edge")))
+        objects.append(Counter(k.__name__ for k in kinds if str(k.__module__).startswith("os1_edge")))
 
     for hour in (12, 24, 48, HOURS - 1):
         told.do(hour * 3600 + 300.0, look)

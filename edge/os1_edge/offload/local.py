@@ -17,7 +17,6 @@ from pathlib import Path
 from os1_edge.offload.engine import EngineError, Message, Preempted, Schema
 from os1_edge.offload.llamacpp import LlamaCpp, Stopped
 
-
 AHEAD = 2
 """Pieces of text written before somebody takes them. Who takes a clause away to be spoken does not come back
 until it is: the first clause's speech would have to share the cores with the rest of the reply."""
