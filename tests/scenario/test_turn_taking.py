@@ -163,6 +163,23 @@ def test_an_answer_ready_before_the_end_of_the_turn_is_not_made_twice(tmp_path: 
     assert told.turns[0].final_text_s == 0.0
 
 
+def test_a_gap_between_words_is_no_pause_and_what_was_begun_in_it_is_void(tmp_path: Path) -> None:
+    told = Companion(tmp_path, Engine(story), config=QUIETLY)
+    told.say(1.0, "I live", 0.5).say(1.6, "I live in Rome.", 1.0).live()
+    (turn,) = told.turns
+    assert (turn.heard, turn.ended.revision) == ("I live in Rome.", 0)
+    assert len(told.recogniser.heard) == 2  # in the gap, and at the end
+    assert len(told.engine.prompts) == 1
+
+
+def test_recognition_begun_in_the_gap_before_the_pause_is_the_pauses(tmp_path: Path) -> None:
+    told = Companion(tmp_path, config=QUIETLY).say(1.0, "Hello.").live()
+    (audio,) = told.recogniser.heard
+    (turn,) = told.turns
+    assert len(audio) < len(turn.ended.audio)
+    assert turn.heard == "Hello."
+
+
 def test_without_speculation_nothing_is_begun_before_the_end(tmp_path: Path) -> None:
     config = Config.model_validate({"hear": {"speculate": False}})
     told = Companion(tmp_path, Engine(token_s=0.1), config=config).say(1.0, "Hello.").live()

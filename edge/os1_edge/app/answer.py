@@ -15,7 +15,7 @@ from os1_edge.app.trace import TurnTrace, tell_failure
 from os1_edge.clock import Calendar
 from os1_edge.converse.guard import fault
 from os1_edge.converse.reply import Asked, Replier
-from os1_edge.events import RATE, Samples
+from os1_edge.events import RATE, Samples, SpeechPaused, TurnEnded
 from os1_edge.faculties import Faculties
 from os1_edge.offload.engine import EngineError
 from os1_edge.see.scene import SceneDescription
@@ -32,6 +32,26 @@ class Spoken:
     rate: int
     words: tuple[Word, ...] | None
     """Where its words lie, if the voice knows."""
+
+
+class Hearing:
+    """A recognition under way, which can be told that nobody wants it any more."""
+
+    def __init__(self, answerer: Answerer, so_far: SpeechPaused | TurnEnded) -> None:
+        self.end = so_far.end
+        """Sample index one after the last speech in it."""
+        self.began = perf_counter()
+        self._cancelled = False
+        self._task = asyncio.create_task(answerer.hear(so_far.audio, lambda: self._cancelled))
+
+    async def text(self) -> str:
+        """The words, when they are there."""
+        return await asyncio.shield(self._task)
+
+    def void(self) -> None:
+        """The wearer spoke on."""
+        self._cancelled = True
+        self._task.cancel()
 
 
 class Answerer:

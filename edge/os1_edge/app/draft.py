@@ -7,10 +7,10 @@ turn has ended with that revision; when the wearer speaks on, it is cancelled an
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from time import perf_counter
 
-from os1_edge.app.answer import Answerer, Spoken
+from os1_edge.app.answer import Answerer, Hearing, Spoken
 from os1_edge.app.floor import Floor, Verdict
 from os1_edge.app.trace import TurnTrace
 from os1_edge.app.views import NOTHING_SEEN, View
@@ -25,7 +25,15 @@ CLAUSES_AHEAD = 4
 class Draft:
     """One revision of a turn, being answered."""
 
-    def __init__(self, paused: SpeechPaused | TurnEnded, view: View | None, answerer: Answerer, floor: Floor):
+    def __init__(
+        self,
+        paused: SpeechPaused | TurnEnded,
+        view: View | None,
+        answerer: Answerer,
+        floor: Floor,
+        hearing: Hearing | None = None,
+    ) -> None:
+        """``hearing`` is a recognition of the same speech that was begun already."""
         self.of = paused.turn_id, paused.revision
         self.trace = TurnTrace(ended_so_far(paused), paused_at=paused.decided)
         self.verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
@@ -41,22 +49,13 @@ class Draft:
         self.failed: Exception | None = None
         """What ended it early, after the verdict."""
         self._answerer, self._floor = answerer, floor
+        self._hearing = hearing or Hearing(answerer, paused)
         self._looked_at = view
-        self._cancelled = False
         self._task = asyncio.create_task(self._work())
 
-    async def cancel(self) -> None:
-        """It is void. Returns at once in effect: native work that is under way is told to stop."""
-        self._cancelled = True
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        if not self.verdict.done():
-            self.verdict.cancel()
-
     def void(self) -> None:
-        """Like ``cancel``, without waiting for the end."""
-        self._cancelled = True
+        """The wearer spoke on, or it has been heard; native work that is under way is told to stop."""
+        self._hearing.void()
         self._task.cancel()
         if not self.verdict.done():
             self.verdict.cancel()
@@ -78,11 +77,9 @@ class Draft:
 
     async def _hear(self) -> Verdict:
         trace = self.trace
-        began = perf_counter()
-        audio = trace.ended.audio
-        text = await self._answerer.hear(audio, lambda: self._cancelled)
+        text = await self._hearing.text()
         self.heard_at = perf_counter()
-        trace.asr_s = self.heard_at - began
+        trace.asr_s = self.heard_at - self._hearing.began
         verdict = await self._floor.judge(self.of[0], text, (trace.ended.end - trace.ended.start) / RATE)
         trace.heard, trace.took_up = verdict.heard, verdict.took_up
         return verdict

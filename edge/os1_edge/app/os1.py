@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from os1_edge.app.answer import Answerer
+from os1_edge.app.answer import Answerer, Hearing
 from os1_edge.app.draft import Draft
 from os1_edge.app.floor import Answering, Floor, Verdict
 from os1_edge.app.listening import Listening
@@ -29,6 +29,7 @@ from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
 from os1_edge.converse.reply import Replier
 from os1_edge.events import (
+    CHUNK,
     RATE,
     AudioFrame,
     RealtimeContext,
@@ -57,6 +58,9 @@ TURNS_WAITING = 8
 DRAFTS_A_TURN = 4
 """Pauses of one turn at which an answer is begun; for who makes more of them that work is mostly lost."""
 
+
+HEAR_AHEAD = 2 * CHUNK
+"""Silence (64 ms) after which recognition is begun, for the pause that it may become."""
 
 PAUSES = "pauses"
 """Where the memory keeps what was learned of the wearer's pauses."""
@@ -104,6 +108,8 @@ class Os1:
         self._partials = Partials(self._answerer, observer, self._views.at)
         self._draft: Draft | None = None
         """The open turn's newest."""
+        self._hearing: Hearing | None = None
+        """Recognition begun in a gap that may become a pause."""
         self._paused = False
         self._waiting: deque[_Turn] = deque(maxlen=TURNS_WAITING)
         self._night = Night(config, faculties, clock, calendar)
@@ -139,8 +145,8 @@ class Os1:
             night.cancel()
             await asyncio.gather(night, return_exceptions=True)
             self._partials.stop()
-            if self._draft is not None:
-                self._draft.void()
+            self._void_hearing()
+            self._void_draft()
             self._player.stop()
             if self._faculties.far is not None:
                 await self._faculties.far.close()
@@ -190,7 +196,15 @@ class Os1:
 
     def speech_goes_on(self, turns: TurnDetector) -> None:
         """See ``Listener``."""
-        if self._config.hear.partials and not self._paused and self._partials.due(turns.length):
+        if self._paused:
+            return
+        if turns.gap >= HEAR_AHEAD and self._config.hear.speculate:
+            if self._hearing is None:
+                self._partials.stop()
+                self._hearing = Hearing(self._answerer, turns.so_far())
+            return
+        self._void_hearing()
+        if self._config.hear.partials and self._partials.due(turns.length):
             self._partials.make(turns.so_far())
 
     def speech_paused(self, event: SpeechPaused) -> None:
@@ -220,6 +234,7 @@ class Os1:
     def turn_discarded(self) -> None:
         """See ``Listener``."""
         self._partials.stop()
+        self._void_hearing()
         self._void_draft()
         self._floor.wearer_paused()
         self._floor.nothing_said()
@@ -227,9 +242,19 @@ class Os1:
 
     def _begin_draft(self, event: SpeechPaused | TurnEnded) -> Draft:
         self._void_draft()
+        hearing, self._hearing = self._hearing, None
+        if hearing is not None and hearing.end != event.end:
+            hearing.void()
+            hearing = None
         # The view is taken now: while the turn waits, later frames push older descriptions out.
-        self._draft = Draft(event, self._views.at(event.end / RATE), self._answerer, self._floor)
+        view = self._views.at(event.end / RATE)
+        self._draft = Draft(event, view, self._answerer, self._floor, hearing)
         return self._draft
+
+    def _void_hearing(self) -> None:
+        if self._hearing is not None:
+            self._hearing.void()
+            self._hearing = None
 
     def _void_draft(self) -> None:
         if self._draft is not None:

@@ -125,6 +125,14 @@ class TurnDetector:
         last = self._frames[-1]
         return last.start + len(last.samples) - self._frames[0].start
 
+    @property
+    def gap(self) -> int:
+        """Samples since the open turn's last speech; 0 where none is open."""
+        if self._start is None:
+            return 0
+        last = self._frames[-1]
+        return last.start + len(last.samples) - self._speech_end
+
     def so_far(self) -> SpeechPaused:
         """The open turn as it would be told if it paused now, for partial transcripts; changes nothing.
 
