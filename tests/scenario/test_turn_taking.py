@@ -6,6 +6,7 @@ The reports are named in each test. Those about the microphone's room and the wa
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from os1_edge.hear.echo import EchoCanceller
 STORY = " ".join(f"Sentence number {i} of the story." for i in range(9))
 """About 20 s of speech."""
 
+
+pytestmark = pytest.mark.timeout(60)
 
 QUIETLY = Config.model_validate({"hear": {"partials": False}})
 """Nothing is recognised before the first pause."""
@@ -99,6 +102,38 @@ def test_yes_after_a_question_is_an_answer_and_no_mm_hm(tmp_path: Path) -> None:
     assert told.heard() == ["Open the door.", "Yes."]
 
 
+def test_muted_while_a_reply_is_held_the_reply_goes_on(tmp_path: Path) -> None:
+    told = telling(tmp_path).say(6.0, "And then what", 2.0).do(6.5, Os1.mute).live()
+    assert (told.turns[0].reply, told.turns[0].interrupted) == (STORY, False)
+
+
+def test_words_under_a_reply_that_cannot_be_recognised_do_not_end_it(tmp_path: Path) -> None:
+    told = telling(tmp_path)
+    told.deaf_to = frozenset({1})
+    told.say(6.0, "And then what").live()
+    assert {t.reply for t in told.turns if t.failed is None} == {STORY}
+
+
+def test_mm_hm_costs_no_answer(tmp_path: Path) -> None:
+    told = telling(tmp_path).say(6.0, "Mm-hm.", 0.4).live()
+    assert len(told.engine.prompts) == 1
+
+
+def test_stop_is_heeded_also_while_the_engine_hangs_in_mid_reply(tmp_path: Path) -> None:
+    class Hangs(Engine):
+        async def stream(self, messages, max_tokens, **_):  # type: ignore[no-untyped-def]
+            if "story" in messages[-1].text:
+                yield "Once upon a time there was a king. He"
+                await asyncio.sleep(600)
+            async for word in Engine.stream(self, messages, max_tokens):
+                yield word
+
+    told = Companion(tmp_path, Hangs(story)).say(1.0, "Tell me a story.").say(3.5, "Stop.", 0.3)
+    told.say(6.0, "Hello there.").live()
+    assert told.turns[-1].reply == "You said Hello there."
+    assert (told.turns[-1].spoke_at_s or 99) < 9
+
+
 # The end of a turn.
 
 
@@ -126,6 +161,28 @@ def test_a_turn_cut_off_too_early_is_taken_up_by_the_next_words(tmp_path: Path) 
     assert turn.took_up == "t0001"
     assert told.ear.blocks[0][0] > 3.5
     assert told.kept == [("Remind me to call my mother.", turn.reply)]
+
+
+def taken_up(folder: Path) -> Companion:
+    """A turn that is being answered slowly, and a word that seems to go on with it."""
+    told = Companion(folder, Engine(story, token_s=0.7), end_of_turn=EndOfTurn([1.0, 0.0, 0.0]))
+    return told.say(1.0, "Remind me to call.").say(2.5, "And")
+
+
+@pytest.mark.parametrize("at_s", [2.8, 3.7, 3.8])
+def test_a_turn_that_is_thrown_away_takes_no_other_with_it(tmp_path: Path, at_s: float) -> None:
+    told = taken_up(tmp_path).do(at_s, Os1.mute).do(6.0, Os1.unmute).say(12.0, "Later.").live()
+    assert [heard for heard, _ in told.kept] == ["Remind me to call.", "Later."]
+    assert told.turns[0].reply == "You said Remind me to call."
+
+
+@pytest.mark.parametrize("broken", [True, False])
+def test_a_turn_that_comes_to_nothing_takes_no_other_with_it(tmp_path: Path, broken: bool) -> None:
+    told = taken_up(tmp_path).say(3.6, "bit", 1.4).say(14.0, "Later.")
+    told.recognised_as({2: ""})
+    told.deaf_to = frozenset({2}) if broken else frozenset()
+    told.live()
+    assert [heard for heard, _ in told.kept] == ["Remind me to call.", "Later."]
 
 
 def test_a_wearer_who_speaks_on_is_not_talked_over(tmp_path: Path) -> None:

@@ -88,8 +88,6 @@ class _Speaker:
     """Whose reply was sounding when it began."""
     behind: Answering | None
     """The turn before it, that was not yet answered when it began."""
-    took_up: tuple[str, str] | None = None
-    """(turn, words) that it goes on with."""
 
 
 class Floor:
@@ -126,12 +124,22 @@ class Floor:
         self._free.clear()
         self._player.pause()
 
-    def wearer_paused(self) -> None:
-        """The turn is over, or was thrown away: others may speak."""
-        self._free.set()
+    def settle(self, turn_id: str, verdict: Verdict | None) -> None:
+        """The wearer's turn is over and ``verdict`` is what became of it; ``None``: it could not be heard.
+        Only now the turn that it goes on with, if any, is withdrawn: a turn that comes to nothing must not
+        take another with it."""
+        if verdict is not None and verdict.took_up:
+            for answering in self._open:
+                if answering.turn_id == verdict.took_up and not answering.over.is_set():
+                    answering.end("withdrawn")
+        if verdict is None:
+            self._player.resume()
+        if self._speaker is not None and self._speaker.turn_id == turn_id:
+            self._free.set()
 
-    def nothing_said(self) -> None:
-        """The wearer's turn held nothing to answer."""
+    def discard(self) -> None:
+        """The wearer's open turn was thrown away: others may speak, and what was held goes on."""
+        self._free.set()
         self._player.resume()
 
     async def judge(self, turn_id: str, text: str, seconds: float) -> Verdict:
@@ -147,26 +155,22 @@ class Floor:
             if decision.kind == "resume":
                 self._player.resume()
                 return Verdict("nothing", text, decision.reason)
-            await self._end(before, "cut")
+            await self._cut(before)
             return Verdict(decision.kind, text, decision.reason)
         if not text:
             return Verdict("nothing", text, "no words")
         behind = speaker.behind
-        if behind is not None and speaker.took_up is None and self._goes_on_with(behind, speaker):
-            speaker.took_up = behind.turn_id, behind.heard
-            await self._end(behind, "withdrawn")
-        if speaker.took_up is None:
+        if behind is None or not self._goes_on_with(behind, speaker):
             return Verdict("turn", text, "a turn")
-        turn, heard = speaker.took_up
-        return Verdict("turn", f"{heard} {text}", f"goes on with {turn}, which was cut off too early", turn)
+        reason = f"goes on with {behind.turn_id}, which was cut off too early"
+        return Verdict("turn", f"{behind.heard} {text}", reason, behind.turn_id)
 
-    async def _end(self, answering: Answering, fate: Literal["cut", "withdrawn"]) -> None:
-        if answering.over.is_set():
-            return
-        if answering is self._sounding:
+    async def _cut(self, answering: Answering) -> None:
+        """Ends its reply; returns when as much of it as was heard has been kept."""
+        if not answering.over.is_set():
             self._player.stop()
-        answering.end(fate)
-        await answering.over.wait()
+            answering.end("cut")
+            await answering.over.wait()
 
     def _goes_on_with(self, behind: Answering, speaker: _Speaker) -> bool:
         unspoken = behind.fate == "open" and not behind.over.is_set() and behind is not self._sounding

@@ -110,6 +110,8 @@ class Os1:
         """The open turn's newest."""
         self._hearing: Hearing | None = None
         """Recognition begun in a gap that may become a pause."""
+        self._settling: set[asyncio.Task[None]] = set()
+        """Turns that have ended and are not understood yet; bounded by those that wait."""
         self._paused = False
         self._waiting: deque[_Turn] = deque(maxlen=TURNS_WAITING)
         self._night = Night(config, faculties, clock, calendar)
@@ -229,15 +231,16 @@ class Os1:
         self._draft = None
         draft.trace.ended = event
         self._enqueue(_Turn(event, draft, self._floor.answers(event.turn_id, event.end / RATE)))
-        self._floor.wearer_paused()
+        settling = asyncio.create_task(self._settle(draft))
+        self._settling.add(settling)
+        settling.add_done_callback(self._settling.discard)
 
     def turn_discarded(self) -> None:
         """See ``Listener``."""
         self._partials.stop()
         self._void_hearing()
         self._void_draft()
-        self._floor.wearer_paused()
-        self._floor.nothing_said()
+        self._floor.discard()
         self._rest()
 
     def _begin_draft(self, event: SpeechPaused | TurnEnded) -> Draft:
@@ -250,6 +253,12 @@ class Os1:
         view = self._views.at(event.end / RATE)
         self._draft = Draft(event, view, self._answerer, self._floor, hearing)
         return self._draft
+
+    async def _settle(self, draft: Draft) -> None:
+        """Nothing is spoken into the wait for what the wearer has said."""
+        await asyncio.wait((draft.verdict,))
+        made = not draft.verdict.cancelled() and draft.verdict.exception() is None
+        self._floor.settle(draft.of[0], draft.verdict.result() if made else None)
 
     def _void_hearing(self) -> None:
         if self._hearing is not None:
@@ -299,11 +308,7 @@ class Os1:
 
     async def _answer(self, turn: _Turn) -> None:
         draft, trace, answering = turn.draft, turn.draft.trace, turn.answering
-        try:
-            verdict = await draft.verdict
-        except Exception:
-            self._floor.nothing_said()
-            raise
+        verdict = await draft.verdict
         if draft.heard_at is not None:
             trace.final_text_s = max(0.0, draft.heard_at - turn.ended_at)
         if verdict.kind != "turn":
