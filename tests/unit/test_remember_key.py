@@ -253,3 +253,29 @@ class TestKeyring:
                 new_lock(KeySource("keyring"), file)
         finally:
             keyring.set_keyring(before)
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_lost_key_is_told_and_no_other_takes_its_place(cut_off: bool, file: Path) -> None:
+    if cut_off:  # a change of keys that came no further than its note
+        _, source = new_lock(KeySource("file"), file)
+        file.with_name("memory.db.key-source.new").write_text(source.text())
+    wearers = file.parent / "wearer.key"
+    wearers.rename(file.parent / "kept")
+    with pytest.raises(BadKey, match="there is no such key file"):
+        find_key(file)
+    assert not wearers.exists()
+    (file.parent / "kept").rename(wearers)
+    assert held(file) == ["I like tea."]
+
+
+def test_a_memory_named_by_a_link_is_locked_anew_where_it_lies(file: Path) -> None:
+    old = find_key(file)
+    link = file.parent / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(file)
+    lock, source = new_lock(KeySource("file"), link)
+    rekey.rekey(link, find_key(link), lock, source)
+    assert link.is_symlink()
+    assert not opens(file, old)
+    assert held(link) == held(file) == ["I like tea."]

@@ -224,6 +224,7 @@ def _in_keyring(work: Callable[[Any], Any]) -> Any:
 
 def source_file(memory: Path) -> Path:
     """Where it stands where the key of ``memory`` comes from."""
+    memory = memory.resolve()  # however the file is named, by a link too
     return memory.with_name(f"{memory.name}.key-source")
 
 
@@ -254,7 +255,7 @@ def key_from(source: KeySource, memory: Path, ask: Callable[[str], str] | None =
     """
     if source.kind == "file":
         path = Path(source.name)
-        return load(path if path.is_absolute() else memory.parent / path)
+        return load(path if path.is_absolute() else memory.resolve().parent / path)
     if source.kind == "keyring":
         return keyring_key(source.name)
     words = scripted_passphrase()

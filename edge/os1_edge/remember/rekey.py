@@ -17,6 +17,7 @@ from os1_edge.remember.key import (
     KeySource,
     default_key_file,
     key_from,
+    load,
     load_or_make,
     make_keyring_key,
     read_source,
@@ -43,16 +44,21 @@ def find_key(memory: Path, ask: Callable[[str], str] | None = None, source: KeyS
     if not memory.exists() and old is None:
         return load_or_make(default_key_file())
     if new is None:
-        return load_or_make(default_key_file()) if old is None else key_from(old, memory, ask)
+        return _old_key(old, memory, ask)
     # A change of keys was cut off; the file itself says how far it had come.
     key = key_from(new, memory, ask)
     if opens(memory, key):
         coming.replace(now)
         return key
-    key = load_or_make(default_key_file()) if old is None else key_from(old, memory, ask)
+    key = _old_key(old, memory, ask)
     if not opens(memory, key):
         raise NotThisKey(f"{memory}: neither its old key nor the new one opens it; nothing was changed")
     return key
+
+
+def _old_key(source: KeySource | None, memory: Path, ask: Callable[[str], str] | None) -> bytes:
+    """The key of a memory that is there: a lost one is told, for a new one could never open it."""
+    return load(default_key_file()) if source is None else key_from(source, memory, ask)
 
 
 def new_lock(source: KeySource, memory: Path, passphrase: str | None = None) -> tuple[Lock, KeySource]:
@@ -75,7 +81,7 @@ def new_lock(source: KeySource, memory: Path, passphrase: str | None = None) -> 
     label = source.name or f"{memory.name}-{secrets.token_hex(4)}"
     if source.kind == "keyring":
         return Lock(make_keyring_key(label)), KeySource("keyring", label)
-    path = (Path(source.name) if source.name else memory.with_name(f"{label}.key")).absolute()
+    path = (Path(source.name) if source.name else memory.resolve().with_name(f"{label}.key")).absolute()
     if path.exists():
         raise FileExistsError(17, "this key file is there already; name another", str(path))
     return Lock(load_or_make(path)), KeySource("file", str(path))
@@ -91,6 +97,7 @@ def rekey(memory: Path, key: bytes, lock: Lock, source: KeySource) -> None:
         BadMemory: the key is wrong, another process uses the memory, or the new file could not be read back;
             nothing was changed.
     """
+    memory = memory.resolve()  # of a link, the file takes the new one, not the link
     with (
         open_alone(memory, key) as db,
         tempfile.TemporaryDirectory(prefix=f".{memory.name}.", dir=memory.parent) as folder,
