@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -229,3 +230,19 @@ def test_a_memory_that_may_only_be_read_is_told_and_stays() -> None:
         assert "cannot be opened to write" in out.stdout, out.stderr
         assert path.read_bytes() == before
         assert [p.name for p in path.parent.iterdir()] == ["memory.db"]
+
+
+def test_a_repaired_memory_is_for_its_owner_only_and_stays_where_it_lies(file: Path) -> None:
+    link = file.parent / "link.db"
+    link.symlink_to(file)
+    spoil(file, [file.stat().st_size // PAGE // 2])
+    umask = os.umask(0o022)
+    try:
+        done = repair(link, KEY, MONDAY)
+    finally:
+        os.umask(umask)
+    assert done is not None
+    assert done.kept_aside is not None
+    assert link.is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert check(file, KEY).problems == []

@@ -150,6 +150,7 @@ def repair(path: Path, key: bytes, now: datetime) -> Repaired | None:
     Raises:
         BadMemory: wrong key, its first page is lost, or another process uses it; nothing was changed.
     """
+    path = path.resolve()  # of a link, the file is put right, and the link stays one
     health = check(path, key)
     if not health.problems:
         return None
@@ -202,6 +203,7 @@ def _salvage_alone(path: Path, key: bytes, aside: Path) -> Repaired:
         saved, unreadable = _save(working, draft, key)
         log.unlink(missing_ok=True)  # the log of the old file must never meet the new one
         path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
+        draft.chmod(0o600)
         replace(draft, path)
         sync_folder(path.parent)
     return Repaired(aside, saved, unreadable)
