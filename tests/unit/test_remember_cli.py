@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,69 @@ def test_what_was_said_does_not_steer_the_terminal(run: Run, folder: Path) -> No
 def test_the_time_of_what_is_done_by_hand_is_the_wearers_own() -> None:
     assert rows.now().tzinfo is None
     assert rows.moment(rows.seconds(MONDAY)) == MONDAY
+
+
+def test_an_export_takes_no_name_that_is_there_unless_told(run: Run, folder: Path) -> None:
+    file = folder / "all.jsonl"
+    file.write_text("mine")
+    assert "was left as it is" in run("export", str(file), ok=False).stderr
+    assert file.read_text() == "mine"
+    run("export", str(file), "--force")
+    assert json.loads(file.read_text().splitlines()[0])["rows"]["turn"] == 2
+    assert f"{folder}: is a folder" in run("export", str(folder), "--force", ok=False).stderr
+    assert f"{folder / 'no'}: there is no such" in run("export", str(folder / "no" / "x"), ok=False).stderr
+    assert not list(folder.glob(".*"))
+
+
+def test_no_export_takes_the_place_of_the_memory_or_its_key(run: Run, folder: Path) -> None:
+    run("rekey")
+    (folder / "link.db").symlink_to(folder / "memory.db")
+    (new_key,) = folder.glob("memory.db-*.key")
+    names = ["memory.db", "memory.db-wal", "memory.db-shm", "memory.db.key-source", "memory.key", "link.db"]
+    for name in [*names, new_key.name]:
+        was = (folder / name).read_bytes() if (folder / name).exists() else None
+        result = run("export", str(folder / name), "--force", ok=False)
+        assert "the memory itself" in result.stderr, name
+        assert was is None or (folder / name).read_bytes() == was
+    assert "bus" in run("list").output
+
+
+@pytest.mark.parametrize("model", [meaning, None])
+def test_what_is_found_is_printed_for_people_too(
+    model: Any, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "embedder", lambda: model)
+    assert "The bus was late." in run("search", "bus").output
+
+
+def test_a_time_with_an_offset_means_that_moment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Oslo")
+    time.tzset()
+    try:  # the bus came at 8:30 in Oslo, in winter
+        args = ("list", "--kind", "turn", "--json", "--since")
+        assert len(told(run(*args, "2026-03-02T07:20:00+00:00"))["memories"]) == 1
+        assert len(told(run(*args, "2026-03-02T09:29:00+02:00"))["memories"]) == 1
+        assert len(told(run(*args, "2026-03-02T08:31:00+00:00"))["memories"]) == 0
+        assert "is no time" in run(*args, "0001-01-01T00:00+14:00", ok=False).stderr
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("from_stdin", [True, False])
+def test_an_import_that_is_not_utf8_names_the_line(from_stdin: bool, run: Run, folder: Path) -> None:
+    file = folder / "all.jsonl"
+    run("export", str(file))
+    file.write_bytes(file.read_bytes().replace(b"The bus", b"The b\xfcs"))
+    number = 1 + next(n for n, line in enumerate(file.read_bytes().splitlines()) if b"\xfc" in line)
+    if from_stdin:
+        args = ["memory", "import", "-"]
+        result = CliRunner().invoke(main, args, input=file.read_bytes())
+    else:
+        result = run("import", str(file), ok=False)
+    assert result.exit_code == 1
+    assert f"line {number}: not UTF-8" in result.stderr
+
+
+def test_a_number_that_no_row_can_have_is_told(run: Run) -> None:
+    assert "looks like turn:12" in run("show", "turn:" + 20 * "9", ok=False).stderr

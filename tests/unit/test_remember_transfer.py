@@ -145,6 +145,8 @@ Spoil = Callable[[list[str]], list[str]]
         (lambda ls: [], "not an exported memory"),
         (lambda ls: [ls[0].replace('"os1_memory": 1', '"os1_memory": 9'), *ls[1:]], "newer release"),
         (lambda ls: [x.replace("2026-03-02T08", "2026-33-02T08") for x in ls], "line 2"),
+        (lambda ls: [x.replace('T08:01:00"', 'T08:01:00+02:00"') for x in ls], "line 2: .*offset"),
+        (lambda ls: [ls[0] + "\udcfc", *ls[1:]], "line 1: .*not UTF-8"),
         (lambda ls: [ls[0], *(x for x in ls[1:] if '"row": "event"' not in x), ls[1]], "names a row"),
         (lambda ls: [x.replace('"vector": "', '"vector": "x') for x in ls], "line 2"),
     ],
@@ -238,6 +240,16 @@ def test_a_locomo_conversation_becomes_turns_with_dates_and_dialog_ids(tmp_path:
     assert first.time.isoformat() == "2023-05-08T13:56:00"
     assert import_locomo(store, file, embed) == 0
     assert len(store.turns()) == 3
+
+
+def test_a_forgotten_turn_of_a_conversation_does_not_come_back(tmp_path: Path) -> None:
+    file = tmp_path / "locomo.json"
+    file.write_text(json.dumps(LOCOMO))
+    store = new(tmp_path)
+    import_locomo(store, file, None)
+    forget.carry_out(store, forget.foresee(store, [("turn", store.turns()[0].id)]))
+    assert import_locomo(store, file, None) == 0
+    assert store_texts(store) == ["Bob: Nice.", "Ann: Bye."]
 
 
 def store_texts(store: Store) -> list[str]:

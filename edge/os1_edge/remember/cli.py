@@ -126,7 +126,7 @@ def search(memory: Access, query: str, limit: int, as_json: bool) -> None:
         put({"query": query, "memories": found})
         return
     for entry in found:
-        _print(entry, f"{entry['similarity']:.2f}  " if entry["similarity"] is not None else "      ")
+        _print(entry, f"{entry['score']:.2f}  " if entry["score"] is not None else "      ")
     if not found:
         say("nothing")
 

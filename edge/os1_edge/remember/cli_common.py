@@ -29,6 +29,8 @@ KINDS = ("turn", "event", "summary", "profile", "context")
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)[a-z]*", re.I)
+_DIGITS = 18
+"""Of a row number: SQLite has none of more."""
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -140,7 +142,7 @@ def row_of(text: str) -> Row:
         click.BadParameter: it is none.
     """
     kind, _, number = text.partition(":")
-    if kind not in TABLES or kind == "key" or not number.isdecimal():
+    if kind not in TABLES or kind == "key" or not number.isdecimal() or len(number) > _DIGITS:
         raise click.BadParameter(f"{plain(text)!r} is no id; one looks like turn:12 (see: os1 memory list)")
     return kind, int(number)
 
@@ -158,7 +160,7 @@ def span(text: str) -> timedelta:
 
 
 def time_of(text: str | None) -> datetime | None:
-    """Reads a local time in ISO 8601: ``2026-03-02``, ``2026-03-02T08:30``.
+    """Reads a time in ISO 8601: ``2026-03-02``, ``2026-03-02T08:30``; one with a UTC offset becomes local.
 
     Raises:
         click.BadParameter: it is none.
@@ -166,8 +168,9 @@ def time_of(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo is None else time.astimezone().replace(tzinfo=None)
+    except (ValueError, OverflowError):
         raise click.BadParameter(
             f"{plain(text)!r} is no time; write 2026-03-02 or 2026-03-02T08:30"
         ) from None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +29,8 @@ from os1_edge.remember.cli_common import (
     say,
 )
 from os1_edge.remember.export import export as write_lines
-from os1_edge.remember.files import replace, write_whole
-from os1_edge.remember.key import KeySource, read_source, salt_of, source_file
+from os1_edge.remember.files import place_new, replace, sync_file, write_whole
+from os1_edge.remember.key import KeySource, default_key_file, read_source, salt_of, source_file
 from os1_edge.remember.locomo import import_locomo
 from os1_edge.remember.merge import import_lines
 from os1_edge.remember.rekey import new_lock
@@ -40,24 +42,63 @@ from os1_edge.remember.rows import now
 @access
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-")
 @click.option("--vectors", is_flag=True, help="With the embeddings, three times the size.")
-def export(memory: Access, file: Path, vectors: bool) -> None:
+@click.option("--force", is_flag=True, help="In place of a FILE that is there already.")
+def export(memory: Access, file: Path, vectors: bool, force: bool) -> None:
     """Write everything to FILE (default: standard output) as JSON Lines, in plain text.
 
     Whoever has the file can read it. For an encrypted copy: os1 memory backup.
     """
+    if str(file) != "-":
+        _may_take(file, memory, force)
     with memory.opened() as store:
         if str(file) == "-":
             counts = write_lines(store, sys.stdout, vectors=vectors)
         else:
-            draft = file.with_name(f".{file.name}.tmp")
+            handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
+            draft = Path(name)
             try:
-                handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
                 with os.fdopen(handle, "w", encoding="utf-8") as out, _progress("export") as tell:
                     counts = write_lines(store, out, vectors=vectors, tell=tell)
-                replace(draft, file)
+                if force:
+                    replace(draft, file)
+                else:
+                    sync_file(draft)
+                    if not place_new(draft, file):
+                        raise FileExistsError(17, _THERE, str(file))
             finally:
                 draft.unlink(missing_ok=True)
     click.echo(f"{sum(counts.values())} rows, in plain text: whoever has the file can read it", err=True)
+
+
+_THERE = "there is something of that name already; it was left as it is (--force writes over a file)"
+
+
+def _may_take(file: Path, memory: Access, force: bool) -> None:
+    """Whether an export may be written to ``file``.
+
+    Raises:
+        OSError: there is something of that name, or it is part of the memory itself, which not even ``force``
+            gives up.
+    """
+    if file.is_dir():
+        raise IsADirectoryError(21, "is a folder; name a file in it", str(file))
+    if not file.parent.is_dir():
+        raise FileNotFoundError(2, "there is no such folder", str(file.parent))
+    if file.resolve() in {path.resolve() for path in _parts(memory)}:
+        raise FileExistsError(17, "belongs to the memory itself; name another file", str(file))
+    if os.path.lexists(file) and not (force and file.is_file()):
+        raise FileExistsError(17, _THERE, str(file))
+
+
+def _parts(memory: Access) -> Iterator[Path]:
+    """The files without which the memory is lost."""
+    beside, whole = source_file(memory.file), memory.file.resolve()
+    coming = beside.with_name(f"{beside.name}.new")
+    yield from (memory.file, beside, coming, default_key_file())
+    yield from (whole.with_name(f"{whole.name}{end}") for end in ("-wal", "-shm", "-journal"))
+    for source in (memory.source, read_source(beside), read_source(coming)):
+        if source is not None and source.kind == "file" and source.name:
+            yield whole.parent / source.name  # an absolute name stays as it is
 
 
 @click.command("import")
@@ -225,10 +266,15 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def _lines(file: Path) -> Iterator[TextIO]:
+    """What is not UTF-8 comes through marked, so that the import can name its line."""
     if str(file) == "-":
-        yield sys.stdin
+        stdin = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
+        try:
+            yield stdin
+        finally:
+            stdin.detach()  # standard input itself stays open
         return
-    with file.open(encoding="utf-8") as lines:
+    with file.open(encoding="utf-8", errors="surrogateescape") as lines:
         yield lines
 
 

@@ -20,8 +20,12 @@ MadeBy = Literal["rule", "llm", "wearer"]
 
 
 def _a_time(text: str) -> str:
-    datetime.fromisoformat(text)  # raises ValueError
-    return text
+    time = datetime.fromisoformat(text)  # raises ValueError
+    if time.tzinfo is not None:
+        raise ValueError(
+            "a time has no UTC offset here: it is the wearer's local time, as 2026-03-02T08:30:00"
+        )
+    return time.isoformat()  # one form of it, for times are compared as text
 
 
 Time = Annotated[str, AfterValidator(_a_time)]
@@ -161,3 +165,15 @@ Line = Annotated[
 ]
 
 LINE: TypeAdapter[Any] = TypeAdapter(Line)
+
+
+def check_utf8(text: str) -> None:
+    """Whether ``text``, read with ``surrogateescape``, was UTF-8.
+
+    Raises:
+        ValueError: it was not.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        raise ValueError(f"not UTF-8 at letter {e.start + 1}") from None

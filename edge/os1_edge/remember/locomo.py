@@ -57,7 +57,8 @@ def import_locomo(
     embed: Callable[[Sequence[str]], Vector] | None,
     tell: Callable[[int, int], None] = lambda _a, _b: None,
 ) -> int:
-    """Imports a LoCoMo file in one transaction; what is there already stays. Returns how many turns are new.
+    """Imports a LoCoMo file in one transaction; what is there already stays, what was
+    forgotten stays forgotten. Returns how many turns are new.
 
     Args:
         store: the memory.
@@ -70,7 +71,8 @@ def import_locomo(
     """
     turns = read_locomo(path)
     known = {row[0] for row in store.rows("SELECT turn_id FROM turns WHERE origin = ?", ORIGIN)}
-    new = [turn for turn in turns if turn.turn_id not in known]
+    gone = {bytes(row[0]) for row in store.rows("SELECT uid FROM forgotten")}
+    new = [t for t in turns if t.turn_id not in known and uid_of(ORIGIN, t.turn_id) not in gone]
     with store.transaction():
         for start in range(0, len(new), BATCH):
             batch = new[start : start + BATCH]

@@ -22,6 +22,7 @@ from os1_edge.remember.lines import (
     SourceLine,
     SummaryLine,
     TurnLine,
+    check_utf8,
 )
 from os1_edge.remember.mend import mend
 from os1_edge.remember.reconcile import reconcile
@@ -86,6 +87,7 @@ def import_lines(
             try:
                 if len(text) > LONGEST_LINE:
                     raise ValueError(f"longer than {LONGEST_LINE} letters")
+                check_utf8(text)
                 merge.take(LINE.validate_json(text))
             except (ValueError, KeyError) as e:
                 raise BadImport(f"{name}, line {number}: {_plain(e)}; nothing was imported") from None
@@ -102,8 +104,9 @@ def import_lines(
 def _header(numbered: Iterable[tuple[int, str]], name: str) -> Header:
     first = next(iter(numbered), (1, ""))[1]
     try:
+        check_utf8(first)
         header = Header.model_validate_json(first)
-    except ValidationError as e:
+    except ValueError as e:
         raise BadImport(f"{name}, line 1: not an exported memory ({_plain(e)})") from None
     if header.os1_memory > VERSION:
         raise BadImport(f"{name}: format {header.os1_memory} of a newer release; this one knows {VERSION}")
