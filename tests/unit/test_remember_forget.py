@@ -10,7 +10,7 @@ import pytest
 from memories import MONDAY, at, event, know, meaning, new, say, see, summary, texts
 
 from os1_edge.remember import derived, forget
-from os1_edge.remember.about import about, words
+from os1_edge.remember.about import about, foresee_about, words
 from os1_edge.remember.backup import Lock, backup
 from os1_edge.remember.edit import edit
 from os1_edge.remember.mend import compare
@@ -222,3 +222,40 @@ def test_the_wearers_own_words_for_an_event_stay_as_long_as_it_does(store: Store
     assert [(s.text, s.turns) for s in derived.summaries(store)] == [("We were polite.", 1)]
     forgotten(store, ("context", contexts[0]), ("turn", said[0]))
     assert texts(store) == []
+
+
+def test_a_day_that_jack_came_into_is_told_again_without_him(store: Store) -> None:
+    say(store, "t1", "Jack broke his arm.")
+    say(store, "t2", "I will bake bread today.", 1)
+    seen = [see(store, "kitchen", 0, "Jack broke his arm."), see(store, "kitchen", 5)]
+    e = event(store, seen, "Baked while Jack moaned.", 0, "kitchen")
+    summary(store, "s1", "Jack, and bread.", 2)
+    say(store, "t3", "Call Jack.", 60, "s2")
+    summary(store, "s2", "About Jack.", 1, 60)
+    plan = foresee_about(store, "Jack", about(store, "Jack"))
+    assert plan.remade == {"event": 1, "summary": 1}
+    assert plan.gone == {"context": 1, "summary": 1, "turn": 2}
+    forget.carry_out(store, plan)
+    assert about(store, "Jack") == []
+    assert [kept.id for kept in derived.events(store)] == [e]
+    assert [s.text for s in derived.summaries(store)] == ["The wearer said: I will bake bread today."]
+
+
+def test_the_wearers_own_words_go_where_they_say_it_and_stay_where_not(store: Store) -> None:
+    own = ["With Jack at the gym.", "Just me, training."]
+    for n, text in enumerate(own):
+        contexts = [see(store, "gym", 100 * n), see(store, "gym", 100 * n + 5, "Jack!")]
+        edit(store, ("event", event(store, contexts, f"Jack {n}.", 100 * n)), text, MONDAY, meaning)
+    forget.carry_out(store, foresee_about(store, "Jack", about(store, "Jack")))
+    assert about(store, "Jack") == []
+    assert [e.summary_by for e in derived.events(store)] == ["rule", "wearer"]
+    assert own[1] in texts(store)
+
+
+def test_what_only_the_rest_together_says_goes_too(store: Store) -> None:
+    say(store, "t1", "The surgeon called this morning.")
+    say(store, "t2", "Berlin looks wonderful in spring.", 1)
+    summary(store, "s1", "A surgeon in Berlin.", 2)
+    forget.carry_out(store, foresee_about(store, "surgeon Berlin", about(store, "surgeon Berlin")))
+    assert about(store, "surgeon Berlin") == []
+    assert len(store.turns()) == 2

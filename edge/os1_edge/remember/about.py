@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from os1_edge.remember.forget import Row
+from os1_edge.remember.forget import Forgetting, Row, foresee
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector, bits, unpack
 
@@ -69,6 +69,18 @@ def about(store: Store, what: str, embed: Callable[[str], Vector] | None = None)
         return said
     known = {mention.row for mention in said}
     return said + [m for m in _meaning(store, embed(what)) if m.row not in known]
+
+
+def foresee_about(store: Store, what: str, found: Iterable[Mention]) -> Forgetting:
+    """Works out what forgetting ``found``, which ``about`` found for ``what``, means.
+
+    An event or a session's summary that says it goes with the last of its sources; while there are others,
+    it is made again from those.
+    """
+    wanted, rows = words(what), list(found)
+    again = {m.row for m in rows if m.why == "says" and m.kind in ("event", "summary")}
+    chosen = {m.row for m in rows} - again
+    return foresee(store, chosen, again, lambda text: wanted <= words(text))
 
 
 def words(text: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ import click
 from os1_edge.config import load_config
 from os1_edge.remember import forget as forgetting
 from os1_edge.remember import retention
-from os1_edge.remember.about import Mention, about
+from os1_edge.remember.about import Mention, about, foresee_about
 from os1_edge.remember.cli_common import (
     PATH,
     Access,
@@ -125,8 +125,8 @@ def _forget_about(store: Store, what: str, similar: bool, dry_run: bool, yes: bo
     if not as_json:
         _show("says it", said)
         _show("may mean it" + ("" if similar else " (stays; --similar forgets these too)"), meant)
-    chosen = [m.row for m in (found if similar else said)]
-    _forget(store, chosen, yes, as_json, dry_run, [m for m in meant if not similar])
+    plan = foresee_about(store, what, found if similar else said)
+    _carry_out(store, plan, yes, as_json, dry_run, [m for m in meant if not similar])
 
 
 def _show(heading: str, mentions: list[Mention]) -> None:
@@ -138,15 +138,18 @@ def _show(heading: str, mentions: list[Mention]) -> None:
         say(f"  and {len(mentions) - SHOWN} more")
 
 
-def _forget(
+def _forget(store: Store, rows: list[Row], yes: bool, as_json: bool, dry_run: bool = False) -> None:
+    _carry_out(store, forgetting.foresee(store, rows), yes, as_json, dry_run)
+
+
+def _carry_out(
     store: Store,
-    rows: list[Row],
+    plan: forgetting.Forgetting,
     yes: bool,
     as_json: bool,
     dry_run: bool = False,
     stays: list[Mention] | None = None,
 ) -> None:
-    plan = forgetting.foresee(store, rows)
     left_alone = [f"{m.kind}:{m.id}" for m in stays or []]
     if not plan or dry_run:
         if as_json:

@@ -6,7 +6,7 @@ A ``Forgetting`` is worked out first and can be shown; ``carry_out`` does it in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -55,9 +55,14 @@ class Forgetting:
     """Everything that goes: what was chosen, and what rested on it alone."""
     remade: dict[str, int]
     """What rests on other things too, and is made again from those."""
+    reworded: frozenset[Row] = frozenset()
+    """Events and summaries that say what is to be forgotten: gone with the last of their sources, else among
+    ``remade``."""
+    says: Callable[[str], bool] = lambda _: False
+    """Whether a text says what is to be forgotten; nothing made again may, not even in the wearer's words."""
 
     def __bool__(self) -> bool:
-        return bool(self.gone)
+        return bool(self.gone or self.remade)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +77,17 @@ class Receipt:
     """Why traces may still be in the file; empty: there are none."""
 
 
-def foresee(store: Store, chosen: Iterable[Row]) -> Forgetting:
-    """Works out what forgetting the rows ``chosen`` means. Nothing is changed."""
-    rows = frozenset(chosen)
-    with store.reading() as db, _marked(db, rows, _SPREAD):
-        return Forgetting(rows, _count(db, "going"), _count(db, "remade"))
+def foresee(
+    store: Store,
+    chosen: Iterable[Row],
+    reworded: Iterable[Row] = (),
+    says: Callable[[str], bool] = lambda _: False,
+) -> Forgetting:
+    """Works out what forgetting the rows ``chosen`` means, and making ``reworded`` again without what
+    ``says`` tells. Nothing is changed."""
+    rows, again = frozenset(chosen), frozenset(reworded)
+    with store.reading() as db, _marked(db, rows, _SPREAD, again):
+        return Forgetting(rows, _count(db, "going"), _count(db, "remade"), again, says)
 
 
 def carry_out(store: Store, forgetting: Forgetting, *, clear_file: bool = True) -> Receipt:
@@ -88,14 +99,14 @@ def carry_out(store: Store, forgetting: Forgetting, *, clear_file: bool = True) 
     What is made again has no vector until the embedder comes by (``Store.without_vector``), and its better
     words are asked for anew (``jobs``).
     """
-    with store.transaction() as db, _marked(db, forgetting.chosen, _SPREAD):
+    with store.transaction() as db, _marked(db, forgetting.chosen, _SPREAD, forgetting.reworded):
         gone, remade = _count(db, "going"), _count(db, "remade")
         again = list(db.execute("SELECT kind, id FROM remade ORDER BY kind, id"))
         _leave_note(db)
         _take_back(store, db)
         _delete(db)
         for kind, row in again:
-            _REMAKE[kind](store, db, row)
+            _REMAKE[kind](store, db, row, forgetting.says)
         if _share_used(db) < SPARSE:
             compact(db)
     left = clear(store) if clear_file else "traces are left in the file; run: os1 memory forget --clear"
@@ -143,7 +154,9 @@ def clear(store: Store) -> str:
 
 
 @contextmanager
-def _marked(db: Any, chosen: frozenset[Row], spread: Sequence[str]) -> Iterator[None]:
+def _marked(
+    db: Any, chosen: frozenset[Row], spread: Sequence[str], again: frozenset[Row] = frozenset()
+) -> Iterator[None]:
     """Fills the temporary tables ``going`` and ``remade`` (kind, id)."""
     try:
         for table in ("going", "remade"):
@@ -151,6 +164,7 @@ def _marked(db: Any, chosen: frozenset[Row], spread: Sequence[str]) -> Iterator[
                 f"CREATE TEMP TABLE {table} (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID"
             )
         db.executemany("INSERT OR IGNORE INTO going VALUES (?,?)", sorted(chosen))
+        db.executemany("INSERT OR IGNORE INTO remade VALUES (?,?)", sorted(again - chosen))
         db.create_function("sooner", 1, lambda t: _shifted(t, -SAME_WORDS_S), deterministic=True)
         db.create_function("later", 1, lambda t: _shifted(t, SAME_WORDS_S), deterministic=True)
         for statement in spread:
@@ -258,8 +272,9 @@ def _delete(db: Any) -> None:
     )
 
 
-def _remake_event(store: Store, db: Any, row: int) -> None:
-    """The event of the contexts that are left, by rule; the wearer's own words for it stay."""
+def _remake_event(store: Store, db: Any, row: int, says: Callable[[str], bool]) -> None:
+    """The event of the contexts that are left, by rule; the wearer's own words for it stay, unless they say
+    what is forgotten."""
     run = EventClusterer(-1.0)
     for c in store.stored_contexts("event_id = ?", row):
         context = RealtimeContext(c.at_s, c.scene, c.utterance, c.location, c.activity)
@@ -268,7 +283,10 @@ def _remake_event(store: Store, db: Any, row: int) -> None:
     if made is None:
         return
     old, by = db.execute("SELECT summary, summary_by FROM events WHERE id = ?", (row,)).fetchone()
-    text, by = (old, by) if by == "wearer" else (made.summary, "rule")
+    text, by = (old, by) if by == "wearer" and not says(old) else (made.summary, "rule")
+    if says(f"{text} {made.location} {made.activity}"):  # only together do the rest say it
+        _forget_whole(db, "event", row)
+        return
     db.execute("DELETE FROM index_keys WHERE target_kind = 'event' AND target_id = ?", (row,))
     db.execute(
         "UPDATE events SET start_time = ?, end_time = ?, location = ?, activity = ?, summary = ?, "
@@ -282,15 +300,23 @@ def _remake_event(store: Store, db: Any, row: int) -> None:
     derived.add_job(store, "summarise", "event", row)
 
 
-def _remake_summary(store: Store, db: Any, row: int) -> None:
+def _forget_whole(db: Any, kind: str, row: int) -> None:
+    db.execute(
+        f"INSERT OR IGNORE INTO forgotten SELECT uid, ? FROM {TABLES[kind]} WHERE id = ?",
+        (now().isoformat(), row),
+    )
+    db.execute(f"DELETE FROM {TABLES[kind]} WHERE id = ?", (row,))
+
+
+def _remake_summary(store: Store, db: Any, row: int, says: Callable[[str], bool]) -> None:
     """What the turns that are left of the session tell, by rule; nothing, where that is small talk."""
     session, old, by = db.execute(
         "SELECT session_id, text, text_by FROM summaries WHERE id = ?", (row,)
     ).fetchone()
     turns = store.turns("session_id = ?", session)
-    text, by = (old, by) if by == "wearer" else (extract(turns), "rule")
-    if not text:
-        db.execute("DELETE FROM summaries WHERE id = ?", (row,))
+    text, by = (old, by) if by == "wearer" and not says(old) else (extract(turns), "rule")
+    if not text or says(text):
+        _forget_whole(db, "summary", row)
         return
     db.execute("DELETE FROM index_keys WHERE target_kind = 'summary' AND target_id = ?", (row,))
     db.execute(
@@ -301,7 +327,7 @@ def _remake_summary(store: Store, db: Any, row: int) -> None:
     derived.add_job(store, "summarise", "turn", turns[-1].id)
 
 
-def _remake_profile(store: Store, db: Any, row: int) -> None:
+def _remake_profile(store: Store, db: Any, row: int, _says: Callable[[str], bool]) -> None:
     """A line with less to rest on is less sure: each thing that spoke for it had halved the doubt."""
     (left,) = db.execute("SELECT count(*) FROM profile_sources WHERE profile_id = ?", (row,)).fetchone()
     (evidence, confidence) = db.execute(

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from os1_edge.events import RealtimeContext
 from os1_edge.remember import derived
-from os1_edge.remember.about import about
+from os1_edge.remember.about import about, foresee_about
 from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
-from os1_edge.remember.forget import Receipt, Row, carry_out, foresee
+from os1_edge.remember.forget import Forgetting, Receipt, Row, carry_out, foresee
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.learning import learn, withdraw
 from os1_edge.remember.recall import Hit, Recall, RecallRules
@@ -180,11 +180,15 @@ class Memory:
         return self._forget(rows)
 
     def _forget_about(self, what: str) -> Receipt:
-        return self._forget([mention.row for mention in about(self.store, what)])
+        self.timeline.forget_state()
+        return self._carry_out(foresee_about(self.store, what, about(self.store, what)))
 
     def _forget(self, rows: Iterable[Row]) -> Receipt:
         self.timeline.forget_state()
-        receipt = carry_out(self.store, foresee(self.store, rows))
+        return self._carry_out(foresee(self.store, rows))
+
+    def _carry_out(self, plan: Forgetting) -> Receipt:
+        receipt = carry_out(self.store, plan)
         self.vectors_missing = True
         return receipt
 
