@@ -73,7 +73,7 @@ def test_a_black_hole_costs_its_budget_once_and_one_line_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """HA core#108001, #113723 (10,000 warnings); wyoming-satellite#26 …: never recovers; MentraOS#2302."""
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="os1_edge")
     told = minutes_of_talk(tmp_path, lambda now: "black hole" if 30 < now < 150 else "up")
     told.live()
     assert len(told.turns) == 24

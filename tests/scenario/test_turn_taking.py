@@ -295,7 +295,7 @@ def test_a_reply_that_runs_in_a_loop_is_dropped(tmp_path: Path) -> None:
 
 def test_no_word_stands_in_the_log_whatever_happens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """murmure#88, openwhispr#453: transcripts in logs."""
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="os1_edge")
     told = telling(tmp_path).say(6.0, "Stop.", 0.25).say(9.0, "My password is swordfish.")
     told.say(14.0, "Mm-hm.", 0.3).do(13.0, Os1.mute).live()
     logged = caplog.text.lower()

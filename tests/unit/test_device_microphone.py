@@ -98,7 +98,7 @@ def test_a_device_that_falls_silent_without_an_error_is_opened_anew() -> None:
 
 
 def test_an_outage_is_one_line_in_the_log_however_long(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="os1_edge")
     listened([Tone(16_000, 1.0), *[OSError("none")] * 40, Tone(16_000, 1.0)], 180.0)
     lines = [r.getMessage() for r in caplog.records if r.name.endswith("microphone")]
     assert [line.split(" (")[0] for line in lines] == [

@@ -74,7 +74,7 @@ def test_vectors_of_another_embedder_are_never_compared(store: Store) -> None:
     assert recalled(store, "Where does the bike stand? Behind the shed?")
     store.set_embedder("another")
     found = Search(store).by_meaning(BAG.one("The bike stands behind the shed."))
-    assert found == {}
+    assert found == ({}, [])
 
 
 def test_what_another_said_is_told_as_theirs(store: Store) -> None:

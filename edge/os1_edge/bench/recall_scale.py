@@ -132,7 +132,7 @@ def kept_of_exact(store: Store, rows: Rows, questions: int) -> float:
     search, shares = Search(store), []
     for vector in rows.asked[:questions]:
         exact = {int(i) + 1 for i in np.argsort(-(rows.vectors @ vector))[:NEAREST]}
-        found = search.by_meaning(vector)
+        found, _ = search.by_meaning(vector)
         best = set(sorted(found, key=lambda item: -found[item])[:NEAREST])
         shares.append(len(exact & best) / NEAREST)
     return sum(shares) / len(shares)

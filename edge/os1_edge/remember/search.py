@@ -66,6 +66,11 @@ class _Item:
     source_turn: str
 
 
+OF_EACH_KIND = 3
+"""Nearest items of each kind that are looked at whatever else is nearer: a question asked forty times must
+not crowd out the one line of the profile that answers it."""
+
+
 class Search:
     """Searches one open memory. Any thread; the store lets one in at a time."""
 
@@ -93,8 +98,9 @@ class Search:
         with self._store.reading():  # one view of the memory from the first list to the last row
             rarity, looked_up = self._words(question)
             by_words = self._by_words(looked_up)
-            meanings = self.by_meaning(vector)
-            by_meaning = sorted(meanings, key=lambda i: -meanings[i])[:BY_MEANING]
+            meanings, firsts = self.by_meaning(vector)
+            nearest = sorted(meanings, key=lambda i: -meanings[i])[:BY_MEANING]
+            by_meaning = list(dict.fromkeys([*nearest, *firsts]))
             items, keys = self._items({*by_words, *by_meaning, *self._by_time(question)})
             loaded = {item.ref: item for item in items if item.kind == "turn"}
             near = self._neighbours(list(loaded.values()), loaded)
@@ -152,14 +158,18 @@ class Search:
             )
         }  # fmt: skip
 
-    def by_meaning(self, vector: Vector) -> dict[int, float]:
-        """Cosine similarity of the items whose signs are nearest to those of ``vector``, by item."""
+    def by_meaning(self, vector: Vector) -> tuple[dict[int, float], list[int]]:
+        """Cosine similarity of the items whose signs are nearest to those of ``vector``, by item; and the
+        nearest of each kind."""
         out: dict[int, float] = {}
+        firsts: list[int] = []
         for kind, k in SCANNED.items():
             with self._store.reading() as db:
                 near = nearest_signs(db, kind, bits(vector), k).tolist()
-            out |= self._meanings(near, vector)
-        return out
+            found = self._meanings(near, vector)
+            firsts += sorted(found, key=lambda i: -found[i])[:OF_EACH_KIND]
+            out |= found
+        return out, firsts
 
     def _meanings(self, ids: Iterable[int], vector: Vector) -> dict[int, float]:
         rows = self._store.rows(
