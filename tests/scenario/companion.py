@@ -223,6 +223,7 @@ class Companion:
     config: Config = field(default_factory=Config)
     tail_s: float = 3.0
     end_of_turn: EndOfTurn | None = None
+    recogniser_kind: type[Recogniser] = Recogniser
     server: Any = None
     """An offload server, as a language engine."""
 
@@ -318,7 +319,7 @@ class Companion:
         store = Store(self.folder / "memory.db", KEY)
         memory = Memory(store, Bag(), RecallRules())  # type: ignore[arg-type]
         lines = [self._texts.get(i, text) for i, (_, _, text) in enumerate(self._said)]
-        self.recogniser = Recogniser(lines, self.deaf_to)
+        self.recogniser = self.recogniser_kind(lines, self.deaf_to)
         ticking = Clock()
         fakes = Fakes(
             Ears(),

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
-from companion import VOICE_RATE, Companion, EndOfTurn, Engine, Voice
+from companion import VOICE_RATE, Companion, EndOfTurn, Engine, Recogniser, Voice
 
 from os1_edge.app import Os1
 from os1_edge.clock import Clock
 from os1_edge.config import Config
 from os1_edge.converse.reply import CUT
 from os1_edge.events import CHUNK, RATE, AudioFrame, Samples
-from os1_edge.hear import echo
+from os1_edge.hear import echo, ghosts
 from os1_edge.hear.echo import EchoCanceller
 
 STORY = " ".join(f"Sentence number {i} of the story." for i in range(9))
@@ -260,6 +260,35 @@ def test_a_muted_microphone_gives_nothing_and_what_was_heard_of_a_turn_is_gone(t
     assert told.heard() == ["Hello again."]
     assert all(len(audio) < 2 * RATE for audio in told.recogniser.heard)
     assert [heard for heard, _ in told.kept] == ["Hello again."]
+
+
+def test_an_own_chime_is_no_word_of_the_wearers(tmp_path: Path) -> None:
+    """linux-voice-assistant#332: the chime itself is transcribed as "Uh"."""
+    tone = np.full(RATE // 2, 0.45, np.float32)
+
+    def chime(os1: Os1) -> None:
+        os1._listening.capture.chime(tone, RATE, 3 * RATE)
+
+    told = Companion(tmp_path).do(2.99, chime).noise(3.0, 0.5, 0.45).say(3.8, "What is the time?").live()
+    (turn,) = told.turns
+    assert turn.heard == "What is the time?"
+    assert turn.ended.start / RATE == pytest.approx(3.8, abs=0.1)
+
+
+def test_a_recogniser_that_loops_has_heard_nothing(tmp_path: Path) -> None:
+    """whisper.cpp#412, #3744: a repetition loop, pinned to the processor for a minute, and then answered."""
+
+    @dataclass
+    class Loops(Recogniser):
+        def text(self, audio: Samples, cancelled: Callable[[], bool] | None = None) -> str:
+            heard = Recogniser.text(self, audio, cancelled)
+            kept = ghosts.judge(heard, ghosts.Evidence(len(audio) / RATE)).kept
+            return heard if kept else ""
+
+    told = Companion(tmp_path, recogniser_kind=Loops).say(1.0, "Thank you. " * 30, 2.0)
+    told.say(6.0, "Thank you for the tea.").live()
+    assert told.heard() == ["Thank you for the tea."]
+    assert len(told.engine.prompts) == 1
 
 
 def test_muting_does_not_stop_the_reply_that_plays(tmp_path: Path) -> None:
