@@ -221,3 +221,29 @@ def test_a_file_cut_off_in_the_middle_is_written_as_far_as_it_goes(
     seconds, segments = transcript([read(tmp_path / "x.wav")], whisper, vad)
     assert seconds > 1
     assert "call" in " ".join(s.text for s in segments).lower()
+
+
+def test_half_a_minute_of_speech_is_heard_to_its_end(whisper: Whisper, say: Callable[[str], Samples]) -> None:
+    """Of a whole window Whisper makes several segments; only the first brings the time of its beginning."""
+    sentences = [
+        "The first train leaves at seven in the morning.",
+        "My sister lives in a small house by the river.",
+        "We bought apples, bread and a bottle of milk.",
+        "The children played in the garden until the evening.",
+        "He forgot his umbrella in the office again.",
+        "The doctor asked me to come back on Thursday.",
+        "There is a new book on the kitchen table.",
+        "They are building a bridge over the old road.",
+    ]
+    spoken: list[str] = []
+    sound = np.zeros(0, np.float32)
+    for sentence in sentences * 2:
+        if len(sound) > 24 * RATE:
+            break
+        sound = np.concatenate([sound, say(sentence), np.zeros(RATE // 2, np.float32)])
+        spoken.append(sentence)
+    assert 24 < len(sound) / RATE < 29
+    errors, words = word_errors(
+        " ".join(spoken), whisper.text(np.pad(sound, (0, max(0, 26 * RATE - len(sound)))))
+    )
+    assert errors / words <= 0.3

@@ -162,7 +162,11 @@ class Whisper:
                 token = native.whisper_full_get_token_id(context, i, j)
                 if token >= self._first_time:
                     at = (token - self._first_time) * TICK_S
-                    origin = base - at if origin is None else origin
+                    if origin is None:
+                        # A segment that goes on where another ended brings no time of its beginning: its
+                        # first is that of its end.
+                        end = native.whisper_full_get_segment_t1(context, i) / 100
+                        origin = (end if current.words else base) - at
                     if current.words:
                         current.end_s = max(origin + at, current.start_s)
                         pieces.append(current)
