@@ -110,6 +110,7 @@ class Os1:
         """The open turn's newest."""
         self._hearing: Hearing | None = None
         """Recognition begun in a gap that may become a pause."""
+        self._pauses_kept = self._listening.turns.pauses.to_dict()
         self._settling: set[asyncio.Task[None]] = set()
         """Turns that have ended and are not understood yet; bounded by those that wait."""
         self._paused = False
@@ -160,6 +161,7 @@ class Os1:
         memory = self._faculties.memory
         if (kept := await memory.run(memory.store.meta, PAUSES)) is not None:
             self._listening.turns.pauses = Pauses.from_dict(json.loads(kept))
+            self._pauses_kept = self._listening.turns.pauses.to_dict()
 
     def hold(self) -> None:
         """The push-to-talk button goes down."""
@@ -358,8 +360,14 @@ class Os1:
             ended.turn_id, ended.revision, asked.time, trace.heard, trace.reply, guess.location
         )
         await self._keep_context(ended.end / RATE, draft.view, trace.heard, guess)
-        memory, pauses = self._faculties.memory, json.dumps(self._listening.turns.pauses.to_dict())
-        await memory.run(memory.store.set_meta, PAUSES, pauses)
+        await self._keep_pauses()
+
+    async def _keep_pauses(self) -> None:
+        """What was learned of the wearer's pauses, where it has changed: a write waits for the disk."""
+        memory, learned = self._faculties.memory, self._listening.turns.pauses.to_dict()
+        if learned != self._pauses_kept:
+            self._pauses_kept = learned
+            await memory.run(memory.store.set_meta, PAUSES, json.dumps(learned))
 
     async def _saw(self, at_s: float, view: SceneDescription) -> None:
         await self._keep_context(at_s, view, "", guess_place(view))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from os1_edge.app.answer import Answerer
+from os1_edge.app.answer import Answerer, Hearing
 from os1_edge.app.trace import Observer, tell_failure
 from os1_edge.app.views import NOTHING_SEEN, View
 from os1_edge.events import RATE, SpeechPaused
@@ -30,7 +30,7 @@ class Partials:
         self._stabiliser = Stabiliser()
         self._next = 0
         """Samples of the turn at which the next hypothesis is due."""
-        self._cancelled = True
+        self._hearing: Hearing | None = None
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -48,19 +48,19 @@ class Partials:
         if so_far.decided > so_far.end:
             return
         self._next = len(so_far.audio) + EVERY
-        self._cancelled = False
-        self._task = asyncio.create_task(self._work(so_far))
+        self._hearing = Hearing(self._answerer, so_far)
+        self._task = asyncio.create_task(self._work(so_far, self._hearing))
 
     def stop(self) -> None:
         """The final words are being looked for, or nobody speaks: a hypothesis is of no more use."""
-        self._cancelled = True
-        if self._task is not None:
+        if self._task is not None and self._hearing is not None:
+            self._hearing.void()
             self._task.cancel()
-            self._task = None
+            self._hearing = self._task = None
 
-    async def _work(self, so_far: SpeechPaused) -> None:
+    async def _work(self, so_far: SpeechPaused, hearing: Hearing) -> None:
         try:
-            text = await self._answerer.hear(so_far.audio, lambda: self._cancelled)
+            text = await hearing.text()
             if not text:
                 return
             partial = self._stabiliser.add(so_far.turn_id, so_far.revision, text)
