@@ -43,7 +43,13 @@ class Engine:
     name: str = "fake"
 
     async def stream(
-        self, messages: Sequence[Message], max_tokens: int, *, schema: Any = None, background: bool = False
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        *,
+        schema: Any = None,
+        background: bool = False,
+        task: str = "reply",
     ) -> AsyncGenerator[str, None]:
         self.calls.append({"messages": list(messages), "schema": schema, "background": background})
         answer = self.answers.pop(0)

@@ -4,7 +4,8 @@ Only what runs the whole (replay, cli) imports it.
 """
 
 from os1_edge.app.front_end import front_end
-from os1_edge.app.os1 import TURNS_WAITING, Os1
+from os1_edge.app.os1 import Os1
+from os1_edge.app.talk import TURNS_WAITING
 from os1_edge.app.trace import Observer, TurnTrace
 from os1_edge.app.views import FRAMES_AHEAD, VIEWS_KEPT
 

@@ -12,18 +12,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from time import perf_counter
 
 from os1_edge.app.answer import Answerer, Hearing
 from os1_edge.app.draft import Draft
-from os1_edge.app.floor import Answering, Floor, Verdict
+from os1_edge.app.floor import Floor
 from os1_edge.app.listening import Listening
 from os1_edge.app.night import Night
 from os1_edge.app.partials import Partials
-from os1_edge.app.trace import Observer, TurnTrace, tell_failure
+from os1_edge.app.talk import EndedTurn, Talk
+from os1_edge.app.trace import Observer
 from os1_edge.app.views import Views
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
@@ -32,7 +30,6 @@ from os1_edge.events import (
     CHUNK,
     RATE,
     AudioFrame,
-    RealtimeContext,
     SceneFrame,
     SpeechPaused,
     SpeechResumed,
@@ -44,16 +41,12 @@ from os1_edge.hear.capture import Canceller, Capture, CaptureRules, Spotter
 from os1_edge.hear.pauses import Pauses
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.borrow import Borrowing
-from os1_edge.see.place import PlaceGuess, guess_place
+from os1_edge.see.place import guess_place
 from os1_edge.see.scene import SceneDescription
-from os1_edge.speak.heard import Heard
 from os1_edge.speak.playback import Player
 from os1_edge.speak.sink import Sink
 
 log = logging.getLogger(__name__)
-
-TURNS_WAITING = 8
-"""Turns that may wait for an answer; a ninth pushes the oldest out."""
 
 DRAFTS_A_TURN = 4
 """Pauses of one turn at which an answer is begun; for who makes more of them that work is mostly lost."""
@@ -64,16 +57,6 @@ HEAR_AHEAD = 2 * CHUNK
 
 PAUSES = "pauses"
 """Where the memory keeps what was learned of the wearer's pauses."""
-
-
-@dataclass(slots=True)
-class _Turn:
-    """A turn that has ended, and its answer in the making."""
-
-    ended: TurnEnded
-    draft: Draft
-    answering: Answering
-    ended_at: float = field(default_factory=perf_counter)
 
 
 class Os1:
@@ -104,6 +87,16 @@ class Os1:
         self._listening = self._ears(echo, wake)
         self._player = Player(sink, clock, self._listening.played)
         self._floor = Floor(self._player, config.hear.language)
+        self._talk = Talk(
+            faculties,
+            self._replier,
+            self._floor,
+            self._player,
+            calendar,
+            observer,
+            kept=self._keep_pauses,
+            answered=self._rest,
+        )
         self._views = Views(faculties.eyes.look, observer, self._saw)
         self._partials = Partials(self._answerer, observer, self._views.at)
         self._draft: Draft | None = None
@@ -114,10 +107,7 @@ class Os1:
         self._settling: set[asyncio.Task[None]] = set()
         """Turns that have ended and are not understood yet; bounded by those that wait."""
         self._paused = False
-        self._waiting: deque[_Turn] = deque(maxlen=TURNS_WAITING)
         self._night = Night(config, faculties, clock, calendar)
-        self._heard_all = False
-        self._something_new = asyncio.Event()
 
     def _ears(self, echo: Canceller | None, wake: Spotter | None) -> Listening:
         hear = self._config.hear
@@ -140,7 +130,7 @@ class Os1:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._views.take(camera))
                 tasks.create_task(self._views.note())
-                tasks.create_task(self._talk())
+                tasks.create_task(self._talk.run())
                 tasks.create_task(self._listen(microphone))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None  # one stream broke; its own message says it best
@@ -181,8 +171,7 @@ class Os1:
 
     async def _listen(self, microphone: AsyncIterator[AudioFrame]) -> None:
         await self._listening.run(microphone)
-        self._heard_all = True
-        self._something_new.set()
+        self._talk.no_more()
 
     # What the wearer does.
 
@@ -232,7 +221,7 @@ class Os1:
             draft = self._begin_draft(event)
         self._draft = None
         draft.trace.ended = event
-        self._enqueue(_Turn(event, draft, self._floor.answers(event.turn_id, event.end / RATE)))
+        self._talk.add(EndedTurn(event, draft, self._floor.answers(event.turn_id, event.end / RATE)))
         settling = asyncio.create_task(self._settle(draft))
         self._settling.add(settling)
         settling.add_done_callback(self._settling.discard)
@@ -272,95 +261,9 @@ class Os1:
             self._draft.void()
             self._draft = None
 
-    def _enqueue(self, turn: _Turn) -> None:
-        if len(self._waiting) == TURNS_WAITING:
-            log.warning("more than %d turns wait for an answer; the oldest is dropped", TURNS_WAITING)
-            dropped = self._waiting.popleft()
-            dropped.draft.void()
-            dropped.draft.trace.failed = f"more than {TURNS_WAITING} turns waited"
-            self._floor.answered(dropped.answering)
-            self._observer.turn_answered(dropped.draft.trace)
-        self._waiting.append(turn)
-        self._something_new.set()
-
-    # Answers.
-
-    async def _talk(self) -> None:
-        while True:
-            while not self._waiting:
-                if self._heard_all:
-                    return
-                self._something_new.clear()
-                await self._something_new.wait()
-            turn = self._waiting.popleft()
-            try:
-                await self._answer(turn)
-            except Exception as e:
-                tell_failure(f"turn {turn.ended.turn_id}", e)
-                turn.draft.trace.failed = type(e).__name__
-                self._observer.turn_answered(turn.draft.trace)
-            finally:
-                turn.draft.void()
-                self._floor.answered(turn.answering)
-                self._rest()
-
     def _rest(self) -> None:
         if not self._floor.busy and not self._listening.speaking:
             self._night.rest()
-
-    async def _answer(self, turn: _Turn) -> None:
-        draft, trace, answering = turn.draft, turn.draft.trace, turn.answering
-        verdict = await draft.verdict
-        if draft.heard_at is not None:
-            trace.final_text_s = max(0.0, draft.heard_at - turn.ended_at)
-        if verdict.kind != "turn":
-            self._not_answered(trace, verdict)
-            return
-        answering.heard, answering.reply = trace.heard, draft.composed
-        heard = await self._speak(draft, answering)
-        if answering.fate == "withdrawn":
-            return
-        if draft.failed is not None:
-            raise draft.failed
-        await self._keep(draft, heard, cut=answering.fate == "cut")
-        self._observer.turn_answered(trace)
-
-    def _not_answered(self, trace: TurnTrace, verdict: Verdict) -> None:
-        log.info("turn %s needs no answer", trace.ended.turn_id)
-        if verdict.kind == "stop":
-            trace.route, trace.route_reason = "rule", verdict.reason
-            self._observer.turn_answered(trace)
-
-    async def _speak(self, draft: Draft, answering: Answering) -> Heard | None:
-        """Plays the draft's clauses as they come; what was heard of them, or nothing when none was spoken."""
-        trace, player = draft.trace, self._player
-        spoken = await answering.unless_gone(draft.clauses.get())
-        if spoken is None or not await self._floor.take(answering):
-            return None
-        player.begin(*draft.of, rtf=self._faculties.voice.rtf)
-        while spoken is not None:
-            await player.add(spoken.clause, spoken.samples, spoken.rate, spoken.words, of=draft.of)
-            spoken = await answering.unless_gone(draft.clauses.get())
-        heard = await player.end()
-        trace.spoke_at_s, trace.spoken_s = player.first_heard_at_s, heard.seconds
-        trace.spoken_file = heard.file
-        return heard
-
-    async def _keep(self, draft: Draft, heard: Heard | None, *, cut: bool) -> None:
-        """The turn, and as much of its reply as reached the wearer's ear, is remembered."""
-        trace, asked = draft.trace, draft.asked
-        assert asked is not None
-        trace.interrupted = cut
-        whole = not cut
-        trace.reply = " ".join(draft.composed) if whole else heard.text if heard is not None else ""
-        self._replier.keep(asked, trace.reply, whole=whole)
-        guess = guess_place(draft.view, trace.heard)
-        ended = trace.ended
-        await self._faculties.memory.keep_turn(
-            ended.turn_id, ended.revision, asked.time, trace.heard, trace.reply, guess.location
-        )
-        await self._keep_context(ended.end / RATE, draft.view, trace.heard, guess)
-        await self._keep_pauses()
 
     async def _keep_pauses(self) -> None:
         """What was learned of the wearer's pauses, where it has changed: a write waits for the disk."""
@@ -370,10 +273,4 @@ class Os1:
             await memory.run(memory.store.set_meta, PAUSES, json.dumps(learned))
 
     async def _saw(self, at_s: float, view: SceneDescription) -> None:
-        await self._keep_context(at_s, view, "", guess_place(view))
-
-    async def _keep_context(
-        self, at_s: float, view: SceneDescription, utterance: str, place: PlaceGuess
-    ) -> None:
-        context = RealtimeContext(at_s, view.sentence, utterance, place.location, place.activity)
-        await self._faculties.memory.keep_context(context, self._calendar.at(at_s))
+        await self._talk.keep_context(at_s, view, "", guess_place(view))

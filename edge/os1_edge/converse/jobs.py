@@ -151,7 +151,7 @@ async def ask(
     schema = schema or job.answer.model_json_schema()
     for _ in range(TRIES):
         try:
-            stream = engine.stream(prompt, job.max_tokens, schema=schema, background=True)
+            stream = engine.stream(prompt, job.max_tokens, schema=schema, background=True, task=job.budget)
             async with aclosing(stream):
                 text = "".join([part async for part in stream])
         except Preempted:

@@ -14,7 +14,7 @@ from contextlib import aclosing
 
 from os1_edge.clock import Clock
 from os1_edge.offload.breaker import Breaker
-from os1_edge.offload.engine import EngineError, LanguageEngine, Message, Schema
+from os1_edge.offload.engine import EngineError, LanguageEngine, Message, Schema, Task
 from os1_edge.offload.route import Decision
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ class Borrowing:
         *,
         schema: Schema | None = None,
         background: bool = False,
+        task: Task = "reply",
     ) -> AsyncGenerator[str, None]:
         """See ``LanguageEngine.stream``. Text that has been given is never given twice: a server that dies in
         the middle of an answer ends it there."""
@@ -62,7 +63,7 @@ class Borrowing:
         elif not self._breaker.allows(self._clock.now()):
             self.decision = Decision("local", "the offload server did not answer a moment ago")
         else:
-            async with aclosing(self._far.stream(messages, max_tokens, schema=schema)) as far:
+            async with aclosing(self._far.stream(messages, max_tokens, schema=schema, task=task)) as far:
                 first = await self._first(far)
                 if first is not None:
                     self.decision = Decision("cloud", "the offload server answered within the budget")
@@ -75,7 +76,7 @@ class Borrowing:
                         raise
                     return
         async with aclosing(
-            self._near.stream(messages, max_tokens, schema=schema, background=background)
+            self._near.stream(messages, max_tokens, schema=schema, background=background, task=task)
         ) as near:
             async for text in near:
                 yield text

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 Schema = Mapping[str, object]
 """A JSON schema."""
+
+Task = Literal["reply", "caption", "context", "plan", "consolidate"]
+"""What an answer is for: decides where it may be made, and how long it may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,8 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     text: str
+    images: tuple[bytes, ...] = field(default=(), repr=False)
+    """Encoded pictures (JPEG or PNG) that the text is about; faces are gone from them."""
 
 
 class EngineError(Exception):
@@ -34,6 +39,7 @@ class LanguageEngine(Protocol):
         *,
         schema: Schema | None = None,
         background: bool = False,
+        task: Task = "reply",
     ) -> AsyncGenerator[str, None]:
         """Text as it is written. Closing the iterator stops the work, also while the prompt is being read.
 
@@ -41,6 +47,7 @@ class LanguageEngine(Protocol):
             messages: the prompt.
             max_tokens: the answer's bound.
             schema: the answer is one JSON value that obeys it.
+            task: what the answer is for.
             background: nobody waits. The state that the conversation rests on is left alone, and a call that
                 somebody waits for goes first: this one then raises ``Preempted``.
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from os1_edge.offload.engine import EngineError, Message, Preempted, Schema
+from os1_edge.offload.engine import EngineError, Message, Preempted, Schema, Task
 from os1_edge.offload.llamacpp import LlamaCpp, Stopped
 
 AHEAD = 2
@@ -54,6 +54,7 @@ class LocalLlama:
         *,
         schema: Schema | None = None,
         background: bool = False,
+        task: Task = "reply",
     ) -> AsyncGenerator[str, None]:
         """See ``LanguageEngine.stream``."""
         loop = asyncio.get_running_loop()

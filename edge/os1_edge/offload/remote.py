@@ -10,9 +10,17 @@ from typing import Any
 
 import grpc
 
-from os1_edge.offload.engine import EngineError, Message, Schema
+from os1_edge.offload.engine import EngineError, Message, Schema, Task
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import assist_pb2_grpc
+
+TASKS = {
+    "reply": pb.TASK_REPLY,
+    "caption": pb.TASK_CAPTION,
+    "context": pb.TASK_CONTEXT,
+    "plan": pb.TASK_PLAN,
+    "consolidate": pb.TASK_CONSOLIDATE,
+}
 
 ROLES = {"system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT}
 
@@ -69,6 +77,7 @@ class RemoteEngine:
         *,
         schema: Schema | None = None,
         background: bool = False,
+        task: Task = "reply",
     ) -> AsyncGenerator[str, None]:
         """See ``LanguageEngine.stream``."""
         request = pb.AskRequest(
@@ -77,7 +86,7 @@ class RemoteEngine:
             budget=pb.Budget(
                 first_token_ms=round(self._first_token_s * 1000), total_ms=round(self._total_s * 1000)
             ),
-            task=pb.TASK_CONSOLIDATE if background else pb.TASK_REPLY,
+            task=TASKS[task],
             turns=[pb.Turn(role=ROLES[m.role], text=m.text) for m in messages],
             max_tokens=max_tokens,
             json_schema=json.dumps(schema) if schema is not None else "",
