@@ -37,9 +37,15 @@ class _TaskEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Task.ValueType],
     """What to talk about next."""
     TASK_CONSOLIDATE: _Task.ValueType  # 5
     """Work on memory after a turn: summaries, keys, profile."""
+    TASK_TRANSCRIBE: _Task.ValueType  # 6
+    """Speech to text. Not for Ask: see Speech.Recognize."""
+    TASK_SYNTHESIZE: _Task.ValueType  # 7
+    """Text to speech. Not for Ask: see Speech.Synthesize."""
 
 class Task(_Task, metaclass=_TaskEnumTypeWrapper):
-    """What the answer is for. Decides nothing on a server without a vision model but that a caption is refused."""
+    """What the answer is for. Decides which model answers and who goes first: replies before captions, contexts and
+    plans, those before consolidation; each kind keeps a share of the places, so none waits forever.
+    """
 
 TASK_UNSPECIFIED: Task.ValueType  # 0
 """Same as a reply."""
@@ -53,6 +59,10 @@ TASK_PLAN: Task.ValueType  # 4
 """What to talk about next."""
 TASK_CONSOLIDATE: Task.ValueType  # 5
 """Work on memory after a turn: summaries, keys, profile."""
+TASK_TRANSCRIBE: Task.ValueType  # 6
+"""Speech to text. Not for Ask: see Speech.Recognize."""
+TASK_SYNTHESIZE: Task.ValueType  # 7
+"""Text to speech. Not for Ask: see Speech.Synthesize."""
 Global___Task: _TypeAlias = Task  # noqa: Y015
 
 class _Role:
@@ -116,7 +126,7 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_UNSPECIFIED: _Reason.ValueType  # 0
     """A newer server has a reason that this list lacks."""
     REASON_BAD_TOKEN: _Reason.ValueType  # 1
-    """The token is missing or wrong."""
+    """The credential is missing, wrong, expired or revoked."""
     REASON_BAD_REQUEST: _Reason.ValueType  # 2
     """A field is missing or out of its bounds; the status message names it."""
     REASON_NO_VISION_MODEL: _Reason.ValueType  # 3
@@ -135,6 +145,26 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """The server ends soon."""
     REASON_ENGINE_FAILED: _Reason.ValueType  # 10
     """The engine failed."""
+    REASON_NEED_IMAGE: _Reason.ValueType  # 11
+    """A picture was named by its hash, and the server does not have it: send its bytes."""
+    REASON_BAD_IMAGE: _Reason.ValueType  # 12
+    """A picture that cannot be read, or whose hash is not that of its bytes."""
+    REASON_UNKNOWN_REQUEST: _Reason.ValueType  # 13
+    """No such question of this wearer, or no longer."""
+    REASON_LOST: _Reason.ValueType  # 14
+    """Events that Resume asked for are no longer kept."""
+    REASON_CANCELLED: _Reason.ValueType  # 15
+    """Somebody called Cancel."""
+    REASON_SUPERSEDED: _Reason.ValueType  # 16
+    """A newer question of the session took its place."""
+    REASON_TOO_MANY: _Reason.ValueType  # 17
+    """This wearer has as many calls at work as they may."""
+    REASON_TOO_OFTEN: _Reason.ValueType  # 18
+    """This wearer asks more often than they may."""
+    REASON_QUOTA: _Reason.ValueType  # 19
+    """This wearer's quota of the day is used up."""
+    REASON_NO_SUCH_MODEL: _Reason.ValueType  # 20
+    """No model of this server does this, or has this name."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Why a call was refused."""
@@ -142,7 +172,7 @@ class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
 REASON_UNSPECIFIED: Reason.ValueType  # 0
 """A newer server has a reason that this list lacks."""
 REASON_BAD_TOKEN: Reason.ValueType  # 1
-"""The token is missing or wrong."""
+"""The credential is missing, wrong, expired or revoked."""
 REASON_BAD_REQUEST: Reason.ValueType  # 2
 """A field is missing or out of its bounds; the status message names it."""
 REASON_NO_VISION_MODEL: Reason.ValueType  # 3
@@ -161,6 +191,26 @@ REASON_DRAINING: Reason.ValueType  # 9
 """The server ends soon."""
 REASON_ENGINE_FAILED: Reason.ValueType  # 10
 """The engine failed."""
+REASON_NEED_IMAGE: Reason.ValueType  # 11
+"""A picture was named by its hash, and the server does not have it: send its bytes."""
+REASON_BAD_IMAGE: Reason.ValueType  # 12
+"""A picture that cannot be read, or whose hash is not that of its bytes."""
+REASON_UNKNOWN_REQUEST: Reason.ValueType  # 13
+"""No such question of this wearer, or no longer."""
+REASON_LOST: Reason.ValueType  # 14
+"""Events that Resume asked for are no longer kept."""
+REASON_CANCELLED: Reason.ValueType  # 15
+"""Somebody called Cancel."""
+REASON_SUPERSEDED: Reason.ValueType  # 16
+"""A newer question of the session took its place."""
+REASON_TOO_MANY: Reason.ValueType  # 17
+"""This wearer has as many calls at work as they may."""
+REASON_TOO_OFTEN: Reason.ValueType  # 18
+"""This wearer asks more often than they may."""
+REASON_QUOTA: Reason.ValueType  # 19
+"""This wearer's quota of the day is used up."""
+REASON_NO_SUCH_MODEL: Reason.ValueType  # 20
+"""No model of this server does this, or has this name."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
@@ -231,19 +281,37 @@ class Image(_message.Message):
 
     DATA_FIELD_NUMBER: _builtins.int
     MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    WIDTH_FIELD_NUMBER: _builtins.int
+    HEIGHT_FIELD_NUMBER: _builtins.int
+    QUALITY_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
-    """The encoded picture."""
+    """The encoded picture, JPEG or PNG. Empty: the one that was sent before with this sha256 by the same wearer."""
     media_type: _builtins.str
     """Its kind, e.g. "image/jpeg"."""
+    sha256: _builtins.bytes
+    """SHA-256 of data, 32 bytes; empty if the client does not mean to name the picture again. One that does not
+    fit data is refused.
+    """
+    width: _builtins.int
+    """Pixels from left to right; 0: not told. For the server's statistics only."""
+    height: _builtins.int
+    """Pixels from top to bottom; 0: not told."""
+    quality: _builtins.int
+    """JPEG quality, 1 to 100; 0: not told."""
     def __init__(
         self,
         *,
         data: _builtins.bytes = ...,
         media_type: _builtins.str = ...,
+        sha256: _builtins.bytes = ...,
+        width: _builtins.int = ...,
+        height: _builtins.int = ...,
+        quality: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "media_type", b"media_type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "height", b"height", "media_type", b"media_type", "quality", b"quality", "sha256", b"sha256", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -263,6 +331,12 @@ class AskRequest(_message.Message):
     IMAGES_FIELD_NUMBER: _builtins.int
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     JSON_SCHEMA_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    HEDGED_FIELD_NUMBER: _builtins.int
+    ANSWER_PREFIX_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    LATEST_ONLY_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Chosen by the client, unique to the question (a UUIDv7 is best): 1 to 64 letters, digits, '.', '_', '-'.
     It stands in the server's log.
@@ -277,6 +351,22 @@ class AskRequest(_message.Message):
     """Tokens of the answer at most; 0: 256."""
     json_schema: _builtins.str
     """A JSON schema that the answer obeys; empty: free text."""
+    attempt: _builtins.int
+    """How often this question was asked before, on this server or another; for statistics only."""
+    hedged: _builtins.bool
+    """Whether the client may answer it by itself at the same time; for statistics only."""
+    answer_prefix: _builtins.str
+    """Text that the wearer has heard of the answer already. The server goes on behind it and does not send it
+    again. Not together with json_schema.
+    """
+    background: _builtins.bool
+    """Nobody waits for it: it goes behind all others."""
+    latest_only: _builtins.bool
+    """Only the newest question of this session and task with this mark is worth an answer: earlier ones that are
+    not answered yet end with ABORTED (REASON_SUPERSEDED). For pictures of a scene that goes on changing.
+    """
+    model: _builtins.str
+    """The model that is to answer, by its name in HelloReply.models; empty: the server chooses."""
     @_builtins.property
     def budget(self) -> Global___Budget:
         """How long it may take."""
@@ -300,14 +390,90 @@ class AskRequest(_message.Message):
         images: _abc.Iterable[Global___Image] | None = ...,
         max_tokens: _builtins.int = ...,
         json_schema: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+        hedged: _builtins.bool = ...,
+        answer_prefix: _builtins.str = ...,
+        background: _builtins.bool = ...,
+        latest_only: _builtins.bool = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "images", b"images", "json_schema", b"json_schema", "max_tokens", b"max_tokens", "request_id", b"request_id", "session_id", b"session_id", "task", b"task", "turns", b"turns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_prefix", b"answer_prefix", "attempt", b"attempt", "background", b"background", "budget", b"budget", "hedged", b"hedged", "images", b"images", "json_schema", b"json_schema", "latest_only", b"latest_only", "max_tokens", b"max_tokens", "model", b"model", "request_id", b"request_id", "session_id", b"session_id", "task", b"task", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AskRequest: _TypeAlias = AskRequest  # noqa: Y015
+
+@_typing.final
+class ResumeRequest(_message.Message):
+    """Picks up an answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    FROM_SEQ_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """That of the AskRequest."""
+    from_seq: _builtins.int
+    """The first event that is missing: the seq of the last one that came, plus one; 0 means 1."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        from_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_seq", b"from_seq", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeRequest: _TypeAlias = ResumeRequest  # noqa: Y015
+
+@_typing.final
+class CancelRequest(_message.Message):
+    """Stops a question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """That of the AskRequest, or of a SynthesizeRequest."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelRequest: _TypeAlias = CancelRequest  # noqa: Y015
+
+@_typing.final
+class CancelReply(_message.Message):
+    """The question is stopped."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STOPPED_FIELD_NUMBER: _builtins.int
+    stopped: _builtins.bool
+    """Whether it was at work or waiting until now."""
+    def __init__(
+        self,
+        *,
+        stopped: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stopped", b"stopped"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelReply: _TypeAlias = CancelReply  # noqa: Y015
 
 @_typing.final
 class AskEvent(_message.Message):
@@ -366,22 +532,26 @@ class Accepted(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     AHEAD_FIELD_NUMBER: _builtins.int
     FIRST_TOKEN_MS_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The model that will answer."""
     ahead: _builtins.int
     """Questions ahead of this one, the one being answered included."""
     first_token_ms: _builtins.int
     """Milliseconds until the first text, guessed; 0 if nothing is known yet."""
+    node: _builtins.str
+    """The server that answers, for Resume and Cancel behind a balancer: sent back as the metadata `os1-node`."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
         ahead: _builtins.int = ...,
         first_token_ms: _builtins.int = ...,
+        node: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "first_token_ms", b"first_token_ms", "model", b"model"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "first_token_ms", b"first_token_ms", "model", b"model", "node", b"node"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -447,6 +617,7 @@ class Done(_message.Message):
     QUEUE_MS_FIELD_NUMBER: _builtins.int
     FIRST_TOKEN_MS_FIELD_NUMBER: _builtins.int
     TOTAL_MS_FIELD_NUMBER: _builtins.int
+    CACHED_TOKENS_FIELD_NUMBER: _builtins.int
     finish: Global___Finish.ValueType
     """Why it ended."""
     prompt_tokens: _builtins.int
@@ -459,6 +630,8 @@ class Done(_message.Message):
     """Milliseconds from the place in the engine to the first text; 0 if there was none."""
     total_ms: _builtins.int
     """Milliseconds from the question's arrival to this event."""
+    cached_tokens: _builtins.int
+    """Tokens of the prompt that did not have to be read, since the session had read them before."""
     def __init__(
         self,
         *,
@@ -468,10 +641,11 @@ class Done(_message.Message):
         queue_ms: _builtins.int = ...,
         first_token_ms: _builtins.int = ...,
         total_ms: _builtins.int = ...,
+        cached_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_tokens", b"answer_tokens", "finish", b"finish", "first_token_ms", b"first_token_ms", "prompt_tokens", b"prompt_tokens", "queue_ms", b"queue_ms", "total_ms", b"total_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_tokens", b"answer_tokens", "cached_tokens", b"cached_tokens", "finish", b"finish", "first_token_ms", b"first_token_ms", "prompt_tokens", b"prompt_tokens", "queue_ms", b"queue_ms", "total_ms", b"total_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -485,19 +659,29 @@ class Refusal(_message.Message):
 
     REASON_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_MS_FIELD_NUMBER: _builtins.int
+    EXPECTED_MS_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
     """Why."""
     retry_after_ms: _builtins.int
     """Milliseconds after which asking again makes sense; 0: not before something else changes."""
+    expected_ms: _builtins.int
+    """Milliseconds that the question would have waited for its first text, for REASON_TOO_LATE and
+    REASON_QUEUE_FULL; 0: not known.
+    """
+    node: _builtins.str
+    """The server that refused."""
     def __init__(
         self,
         *,
         reason: Global___Reason.ValueType = ...,
         retry_after_ms: _builtins.int = ...,
+        expected_ms: _builtins.int = ...,
+        node: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "retry_after_ms", b"retry_after_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected_ms", b"expected_ms", "node", b"node", "reason", b"reason", "retry_after_ms", b"retry_after_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -40,6 +40,16 @@ class AssistStub:
                 request_serializer=os1_dot_assist_dot_v1_dot_assist__pb2.AskRequest.SerializeToString,
                 response_deserializer=os1_dot_assist_dot_v1_dot_assist__pb2.AskEvent.FromString,
                 _registered_method=True)
+        self.Resume = channel.unary_stream(
+                '/os1.assist.v1.Assist/Resume',
+                request_serializer=os1_dot_assist_dot_v1_dot_assist__pb2.ResumeRequest.SerializeToString,
+                response_deserializer=os1_dot_assist_dot_v1_dot_assist__pb2.AskEvent.FromString,
+                _registered_method=True)
+        self.Cancel = channel.unary_unary(
+                '/os1.assist.v1.Assist/Cancel',
+                request_serializer=os1_dot_assist_dot_v1_dot_assist__pb2.CancelRequest.SerializeToString,
+                response_deserializer=os1_dot_assist_dot_v1_dot_assist__pb2.CancelReply.FromString,
+                _registered_method=True)
 
 
 class AssistServicer:
@@ -52,12 +62,42 @@ class AssistServicer:
 
         - INVALID_ARGUMENT: the request can never be answered here (Refusal.reason says what is wrong with it).
         - DEADLINE_EXCEEDED: the budget cannot be met, or has run out; before any work if the server can tell.
-        - RESOURCE_EXHAUSTED: the queue is full; Refusal.retry_after_ms says when to ask again.
+        - RESOURCE_EXHAUSTED: the queue is full, or the wearer asks too much; Refusal.retry_after_ms says when to
+        ask again.
+        - FAILED_PRECONDITION: a picture was named by its hash only and the server no longer has it
+        (REASON_NEED_IMAGE); ask again with its bytes.
+        - ABORTED: a newer question took its place (AskRequest.latest_only).
+        - CANCELLED: somebody called Cancel.
         - UNAVAILABLE: the server ends soon; ask another.
-        - UNAUTHENTICATED: the token is missing or wrong.
+        - UNAUTHENTICATED: the credential is missing, wrong, expired or revoked.
         - INTERNAL: the engine failed.
 
-        Cancelling the call stops the work within a token.
+        request_id makes it safe to ask twice: a second Ask with the id of a question that runs, or that ended a
+        short while ago, joins that question and gets all of its events from the first one on; nothing is computed
+        twice. A call that is dropped or cancelled leaves its question at work for a grace of two seconds, so that
+        Resume can pick it up; Cancel stops it at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Resume(self, request, context):
+        """Goes on with the answer of a question whose call broke off: events from ResumeRequest.from_seq on, those
+        that were already sent at once, the others as they come. Ends like Ask does, and besides with:
+
+        - NOT_FOUND: this server has no such question of this wearer (REASON_UNKNOWN_REQUEST); ask again.
+        - OUT_OF_RANGE: some of the events asked for are no longer kept (REASON_LOST): a server keeps the newest
+        64 KiB of each answer, until 60 s after its end.
+
+        Only the server that answered Ask can resume (Accepted.node).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Cancel(self, request, context):
+        """Stops a question at once. Never fails for a question that is unknown, has ended or was cancelled before, so
+        it may be repeated freely.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,6 +110,16 @@ def add_AssistServicer_to_server(servicer, server):
                     servicer.Ask,
                     request_deserializer=os1_dot_assist_dot_v1_dot_assist__pb2.AskRequest.FromString,
                     response_serializer=os1_dot_assist_dot_v1_dot_assist__pb2.AskEvent.SerializeToString,
+            ),
+            'Resume': grpc.unary_stream_rpc_method_handler(
+                    servicer.Resume,
+                    request_deserializer=os1_dot_assist_dot_v1_dot_assist__pb2.ResumeRequest.FromString,
+                    response_serializer=os1_dot_assist_dot_v1_dot_assist__pb2.AskEvent.SerializeToString,
+            ),
+            'Cancel': grpc.unary_unary_rpc_method_handler(
+                    servicer.Cancel,
+                    request_deserializer=os1_dot_assist_dot_v1_dot_assist__pb2.CancelRequest.FromString,
+                    response_serializer=os1_dot_assist_dot_v1_dot_assist__pb2.CancelReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -100,6 +150,60 @@ class Assist:
             '/os1.assist.v1.Assist/Ask',
             os1_dot_assist_dot_v1_dot_assist__pb2.AskRequest.SerializeToString,
             os1_dot_assist_dot_v1_dot_assist__pb2.AskEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Resume(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/os1.assist.v1.Assist/Resume',
+            os1_dot_assist_dot_v1_dot_assist__pb2.ResumeRequest.SerializeToString,
+            os1_dot_assist_dot_v1_dot_assist__pb2.AskEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Cancel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/os1.assist.v1.Assist/Cancel',
+            os1_dot_assist_dot_v1_dot_assist__pb2.CancelRequest.SerializeToString,
+            os1_dot_assist_dot_v1_dot_assist__pb2.CancelReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,12 +39,34 @@ class AssistStub:
 
     - INVALID_ARGUMENT: the request can never be answered here (Refusal.reason says what is wrong with it).
     - DEADLINE_EXCEEDED: the budget cannot be met, or has run out; before any work if the server can tell.
-    - RESOURCE_EXHAUSTED: the queue is full; Refusal.retry_after_ms says when to ask again.
+    - RESOURCE_EXHAUSTED: the queue is full, or the wearer asks too much; Refusal.retry_after_ms says when to
+      ask again.
+    - FAILED_PRECONDITION: a picture was named by its hash only and the server no longer has it
+      (REASON_NEED_IMAGE); ask again with its bytes.
+    - ABORTED: a newer question took its place (AskRequest.latest_only).
+    - CANCELLED: somebody called Cancel.
     - UNAVAILABLE: the server ends soon; ask another.
-    - UNAUTHENTICATED: the token is missing or wrong.
+    - UNAUTHENTICATED: the credential is missing, wrong, expired or revoked.
     - INTERNAL: the engine failed.
 
-    Cancelling the call stops the work within a token.
+    request_id makes it safe to ask twice: a second Ask with the id of a question that runs, or that ended a
+    short while ago, joins that question and gets all of its events from the first one on; nothing is computed
+    twice. A call that is dropped or cancelled leaves its question at work for a grace of two seconds, so that
+    Resume can pick it up; Cancel stops it at once.
+    """
+    Resume: _grpc.UnaryStreamMultiCallable[_assist_pb2.ResumeRequest, _assist_pb2.AskEvent]
+    """Goes on with the answer of a question whose call broke off: events from ResumeRequest.from_seq on, those
+    that were already sent at once, the others as they come. Ends like Ask does, and besides with:
+
+    - NOT_FOUND: this server has no such question of this wearer (REASON_UNKNOWN_REQUEST); ask again.
+    - OUT_OF_RANGE: some of the events asked for are no longer kept (REASON_LOST): a server keeps the newest
+      64 KiB of each answer, until 60 s after its end.
+
+    Only the server that answered Ask can resume (Accepted.node).
+    """
+    Cancel: _grpc.UnaryUnaryMultiCallable[_assist_pb2.CancelRequest, _assist_pb2.CancelReply]
+    """Stops a question at once. Never fails for a question that is unknown, has ended or was cancelled before, so
+    it may be repeated freely.
     """
 
 @_typing.type_check_only
@@ -58,12 +80,34 @@ class AssistAsyncStub(AssistStub):
 
     - INVALID_ARGUMENT: the request can never be answered here (Refusal.reason says what is wrong with it).
     - DEADLINE_EXCEEDED: the budget cannot be met, or has run out; before any work if the server can tell.
-    - RESOURCE_EXHAUSTED: the queue is full; Refusal.retry_after_ms says when to ask again.
+    - RESOURCE_EXHAUSTED: the queue is full, or the wearer asks too much; Refusal.retry_after_ms says when to
+      ask again.
+    - FAILED_PRECONDITION: a picture was named by its hash only and the server no longer has it
+      (REASON_NEED_IMAGE); ask again with its bytes.
+    - ABORTED: a newer question took its place (AskRequest.latest_only).
+    - CANCELLED: somebody called Cancel.
     - UNAVAILABLE: the server ends soon; ask another.
-    - UNAUTHENTICATED: the token is missing or wrong.
+    - UNAUTHENTICATED: the credential is missing, wrong, expired or revoked.
     - INTERNAL: the engine failed.
 
-    Cancelling the call stops the work within a token.
+    request_id makes it safe to ask twice: a second Ask with the id of a question that runs, or that ended a
+    short while ago, joins that question and gets all of its events from the first one on; nothing is computed
+    twice. A call that is dropped or cancelled leaves its question at work for a grace of two seconds, so that
+    Resume can pick it up; Cancel stops it at once.
+    """
+    Resume: _aio.UnaryStreamMultiCallable[_assist_pb2.ResumeRequest, _assist_pb2.AskEvent]  # type: ignore[assignment]
+    """Goes on with the answer of a question whose call broke off: events from ResumeRequest.from_seq on, those
+    that were already sent at once, the others as they come. Ends like Ask does, and besides with:
+
+    - NOT_FOUND: this server has no such question of this wearer (REASON_UNKNOWN_REQUEST); ask again.
+    - OUT_OF_RANGE: some of the events asked for are no longer kept (REASON_LOST): a server keeps the newest
+      64 KiB of each answer, until 60 s after its end.
+
+    Only the server that answered Ask can resume (Accepted.node).
+    """
+    Cancel: _aio.UnaryUnaryMultiCallable[_assist_pb2.CancelRequest, _assist_pb2.CancelReply]  # type: ignore[assignment]
+    """Stops a question at once. Never fails for a question that is unknown, has ended or was cancelled before, so
+    it may be repeated freely.
     """
 
 class AssistServicer(metaclass=_abc_1.ABCMeta):
@@ -80,12 +124,46 @@ class AssistServicer(metaclass=_abc_1.ABCMeta):
 
         - INVALID_ARGUMENT: the request can never be answered here (Refusal.reason says what is wrong with it).
         - DEADLINE_EXCEEDED: the budget cannot be met, or has run out; before any work if the server can tell.
-        - RESOURCE_EXHAUSTED: the queue is full; Refusal.retry_after_ms says when to ask again.
+        - RESOURCE_EXHAUSTED: the queue is full, or the wearer asks too much; Refusal.retry_after_ms says when to
+          ask again.
+        - FAILED_PRECONDITION: a picture was named by its hash only and the server no longer has it
+          (REASON_NEED_IMAGE); ask again with its bytes.
+        - ABORTED: a newer question took its place (AskRequest.latest_only).
+        - CANCELLED: somebody called Cancel.
         - UNAVAILABLE: the server ends soon; ask another.
-        - UNAUTHENTICATED: the token is missing or wrong.
+        - UNAUTHENTICATED: the credential is missing, wrong, expired or revoked.
         - INTERNAL: the engine failed.
 
-        Cancelling the call stops the work within a token.
+        request_id makes it safe to ask twice: a second Ask with the id of a question that runs, or that ended a
+        short while ago, joins that question and gets all of its events from the first one on; nothing is computed
+        twice. A call that is dropped or cancelled leaves its question at work for a grace of two seconds, so that
+        Resume can pick it up; Cancel stops it at once.
+        """
+
+    @_abc_1.abstractmethod
+    def Resume(
+        self,
+        request: _assist_pb2.ResumeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_assist_pb2.AskEvent], _abc.AsyncIterator[_assist_pb2.AskEvent]]:
+        """Goes on with the answer of a question whose call broke off: events from ResumeRequest.from_seq on, those
+        that were already sent at once, the others as they come. Ends like Ask does, and besides with:
+
+        - NOT_FOUND: this server has no such question of this wearer (REASON_UNKNOWN_REQUEST); ask again.
+        - OUT_OF_RANGE: some of the events asked for are no longer kept (REASON_LOST): a server keeps the newest
+          64 KiB of each answer, until 60 s after its end.
+
+        Only the server that answered Ask can resume (Accepted.node).
+        """
+
+    @_abc_1.abstractmethod
+    def Cancel(
+        self,
+        request: _assist_pb2.CancelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_assist_pb2.CancelReply, _abc.Awaitable[_assist_pb2.CancelReply]]:
+        """Stops a question at once. Never fails for a question that is unknown, has ended or was cancelled before, so
+        it may be repeated freely.
         """
 
 def add_AssistServicer_to_server(servicer: AssistServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,29 +22,32 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from os1_proto.assist.v1 import assist_pb2 as os1_dot_assist_dot_v1_dot_assist__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18os1/assist/v1/edge.proto\x12\ros1.assist.v1\"&\n\x0cHelloRequest\x12\x16\n\x0e\x63lient_version\x18\x01 \x01(\t\"\x99\x01\n\nHelloReply\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12\x14\n\x0c\x61pi_versions\x18\x02 \x03(\t\x12$\n\x06models\x18\x03 \x03(\x0b\x32\x14.os1.assist.v1.Model\x12%\n\x06limits\x18\x04 \x01(\x0b\x32\x15.os1.assist.v1.Limits\x12\x10\n\x08\x66\x65\x61tures\x18\x05 \x03(\t\"=\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0e\x63ontext_tokens\x18\x02 \x01(\r\x12\x0e\n\x06vision\x18\x03 \x01(\x08\"l\n\x06Limits\x12\x15\n\rrequest_bytes\x18\x01 \x01(\r\x12\r\n\x05turns\x18\x02 \x01(\r\x12\x12\n\nmax_tokens\x18\x03 \x01(\r\x12\x19\n\x11json_schema_bytes\x18\x04 \x01(\r\x12\r\n\x05queue\x18\x05 \x01(\r\"\x1f\n\x0cProbeRequest\x12\x0f\n\x07padding\x18\x01 \x01(\x0c\"G\n\nProbeReply\x12\x16\n\x0ereceived_bytes\x18\x01 \x01(\r\x12!\n\x04load\x18\x02 \x01(\x0b\x32\x13.os1.assist.v1.Load\"`\n\x04Load\x12\x0c\n\x04\x62usy\x18\x01 \x01(\r\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x0f\n\x07wait_ms\x18\x03 \x01(\r\x12\x16\n\x0e\x66irst_token_ms\x18\x04 \x01(\r\x12\x10\n\x08\x64raining\x18\x05 \x01(\x08\x32\x88\x01\n\x04\x45\x64ge\x12?\n\x05Hello\x12\x1b.os1.assist.v1.HelloRequest\x1a\x19.os1.assist.v1.HelloReply\x12?\n\x05Probe\x12\x1b.os1.assist.v1.ProbeRequest\x1a\x19.os1.assist.v1.ProbeReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18os1/assist/v1/edge.proto\x12\ros1.assist.v1\x1a\x1aos1/assist/v1/assist.proto\"&\n\x0cHelloRequest\x12\x16\n\x0e\x63lient_version\x18\x01 \x01(\t\"\xa7\x01\n\nHelloReply\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12\x14\n\x0c\x61pi_versions\x18\x02 \x03(\t\x12$\n\x06models\x18\x03 \x03(\x0b\x32\x14.os1.assist.v1.Model\x12%\n\x06limits\x18\x04 \x01(\x0b\x32\x15.os1.assist.v1.Limits\x12\x10\n\x08\x66\x65\x61tures\x18\x05 \x03(\t\x12\x0c\n\x04node\x18\x06 \x01(\t\"a\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0e\x63ontext_tokens\x18\x02 \x01(\r\x12\x0e\n\x06vision\x18\x03 \x01(\x08\x12\"\n\x05tasks\x18\x04 \x03(\x0e\x32\x13.os1.assist.v1.Task\"\xc8\x01\n\x06Limits\x12\x15\n\rrequest_bytes\x18\x01 \x01(\r\x12\r\n\x05turns\x18\x02 \x01(\r\x12\x12\n\nmax_tokens\x18\x03 \x01(\r\x12\x19\n\x11json_schema_bytes\x18\x04 \x01(\r\x12\r\n\x05queue\x18\x05 \x01(\r\x12\x0e\n\x06images\x18\x06 \x01(\r\x12\r\n\x05\x63\x61lls\x18\x07 \x01(\r\x12\x17\n\x0f\x61sks_per_minute\x18\x08 \x01(\r\x12\x11\n\tresume_ms\x18\t \x01(\r\x12\x0f\n\x07\x61udio_s\x18\n \x01(\r\"\x1f\n\x0cProbeRequest\x12\x0f\n\x07padding\x18\x01 \x01(\x0c\"U\n\nProbeReply\x12\x16\n\x0ereceived_bytes\x18\x01 \x01(\r\x12!\n\x04load\x18\x02 \x01(\x0b\x32\x13.os1.assist.v1.Load\x12\x0c\n\x04node\x18\x03 \x01(\t\"\x97\x01\n\x04Load\x12\x0c\n\x04\x62usy\x18\x01 \x01(\r\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x0f\n\x07wait_ms\x18\x03 \x01(\r\x12\x16\n\x0e\x66irst_token_ms\x18\x04 \x01(\r\x12\x10\n\x08\x64raining\x18\x05 \x01(\x08\x12\r\n\x05slots\x18\x06 \x01(\r\x12&\n\x05tasks\x18\x07 \x03(\x0b\x32\x17.os1.assist.v1.TaskLoad\"l\n\x08TaskLoad\x12!\n\x04task\x18\x01 \x01(\x0e\x32\x13.os1.assist.v1.Task\x12\x0f\n\x07wait_ms\x18\x02 \x01(\r\x12\x16\n\x0e\x66irst_token_ms\x18\x03 \x01(\r\x12\x14\n\x0c\x64\x65viation_ms\x18\x04 \x01(\r2\x88\x01\n\x04\x45\x64ge\x12?\n\x05Hello\x12\x1b.os1.assist.v1.HelloRequest\x1a\x19.os1.assist.v1.HelloReply\x12?\n\x05Probe\x12\x1b.os1.assist.v1.ProbeRequest\x1a\x19.os1.assist.v1.ProbeReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'os1_proto.assist.v1.edge_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_HELLOREQUEST']._serialized_start=43
-  _globals['_HELLOREQUEST']._serialized_end=81
-  _globals['_HELLOREPLY']._serialized_start=84
-  _globals['_HELLOREPLY']._serialized_end=237
-  _globals['_MODEL']._serialized_start=239
-  _globals['_MODEL']._serialized_end=300
-  _globals['_LIMITS']._serialized_start=302
-  _globals['_LIMITS']._serialized_end=410
-  _globals['_PROBEREQUEST']._serialized_start=412
-  _globals['_PROBEREQUEST']._serialized_end=443
-  _globals['_PROBEREPLY']._serialized_start=445
-  _globals['_PROBEREPLY']._serialized_end=516
-  _globals['_LOAD']._serialized_start=518
-  _globals['_LOAD']._serialized_end=614
-  _globals['_EDGE']._serialized_start=617
-  _globals['_EDGE']._serialized_end=753
+  _globals['_HELLOREQUEST']._serialized_start=71
+  _globals['_HELLOREQUEST']._serialized_end=109
+  _globals['_HELLOREPLY']._serialized_start=112
+  _globals['_HELLOREPLY']._serialized_end=279
+  _globals['_MODEL']._serialized_start=281
+  _globals['_MODEL']._serialized_end=378
+  _globals['_LIMITS']._serialized_start=381
+  _globals['_LIMITS']._serialized_end=581
+  _globals['_PROBEREQUEST']._serialized_start=583
+  _globals['_PROBEREQUEST']._serialized_end=614
+  _globals['_PROBEREPLY']._serialized_start=616
+  _globals['_PROBEREPLY']._serialized_end=701
+  _globals['_LOAD']._serialized_start=704
+  _globals['_LOAD']._serialized_end=855
+  _globals['_TASKLOAD']._serialized_start=857
+  _globals['_TASKLOAD']._serialized_end=965
+  _globals['_EDGE']._serialized_start=968
+  _globals['_EDGE']._serialized_end=1104
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from os1_proto.assist.v1 import assist_pb2 as _assist_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -53,8 +54,11 @@ class HelloReply(_message.Message):
     MODELS_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     FEATURES_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
     server_version: _builtins.str
     """The server's version, e.g. "0.1.0"."""
+    node: _builtins.str
+    """Which of several servers behind one name this is."""
     @_builtins.property
     def api_versions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The packages that it serves, e.g. "os1.assist.v1". A breaking change makes a new package; a server may
@@ -71,8 +75,9 @@ class HelloReply(_message.Message):
 
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional abilities by name. Known today: "json_schema" (AskRequest.json_schema is obeyed).
-        A client ignores names that it does not know.
+        """Optional abilities by name. Known today: "json_schema" (AskRequest.json_schema is obeyed), "images"
+        (AskRequest.images are looked at), "resume" (Assist.Resume and Cancel), "answer_prefix", "latest_only",
+        "recognize" and "synthesize" (Speech). A client ignores names that it does not know.
         """
 
     def __init__(
@@ -83,10 +88,11 @@ class HelloReply(_message.Message):
         models: _abc.Iterable[Global___Model] | None = ...,
         limits: Global___Limits | None = ...,
         features: _abc.Iterable[_builtins.str] | None = ...,
+        node: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_versions", b"api_versions", "features", b"features", "limits", b"limits", "models", b"models", "server_version", b"server_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_versions", b"api_versions", "features", b"features", "limits", b"limits", "models", b"models", "node", b"node", "server_version", b"server_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -101,22 +107,28 @@ class Model(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     CONTEXT_TOKENS_FIELD_NUMBER: _builtins.int
     VISION_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name in the model list, e.g. "qwen2.5-1.5b"."""
     context_tokens: _builtins.int
     """Tokens that prompt and answer may have together."""
     vision: _builtins.bool
     """Whether it looks at images."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_assist_pb2.Task.ValueType]:
+        """What it answers."""
+
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         context_tokens: _builtins.int = ...,
         vision: _builtins.bool = ...,
+        tasks: _abc.Iterable[_assist_pb2.Task.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_tokens", b"context_tokens", "name", b"name", "vision", b"vision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_tokens", b"context_tokens", "name", b"name", "tasks", b"tasks", "vision", b"vision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -133,6 +145,11 @@ class Limits(_message.Message):
     MAX_TOKENS_FIELD_NUMBER: _builtins.int
     JSON_SCHEMA_BYTES_FIELD_NUMBER: _builtins.int
     QUEUE_FIELD_NUMBER: _builtins.int
+    IMAGES_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    ASKS_PER_MINUTE_FIELD_NUMBER: _builtins.int
+    RESUME_MS_FIELD_NUMBER: _builtins.int
+    AUDIO_S_FIELD_NUMBER: _builtins.int
     request_bytes: _builtins.int
     """Bytes of one request message. A larger one ends with RESOURCE_EXHAUSTED from gRPC itself."""
     turns: _builtins.int
@@ -143,6 +160,16 @@ class Limits(_message.Message):
     """Bytes of AskRequest.json_schema in UTF-8."""
     queue: _builtins.int
     """Asks that may wait while others are answered."""
+    images: _builtins.int
+    """Pictures of one AskRequest."""
+    calls: _builtins.int
+    """Calls of one wearer at work or waiting at once."""
+    asks_per_minute: _builtins.int
+    """Asks of one wearer a minute; 0: no bound."""
+    resume_ms: _builtins.int
+    """Milliseconds after its end in which an answer can be resumed."""
+    audio_s: _builtins.int
+    """Seconds of sound of one Speech.Recognize."""
     def __init__(
         self,
         *,
@@ -151,10 +178,15 @@ class Limits(_message.Message):
         max_tokens: _builtins.int = ...,
         json_schema_bytes: _builtins.int = ...,
         queue: _builtins.int = ...,
+        images: _builtins.int = ...,
+        calls: _builtins.int = ...,
+        asks_per_minute: _builtins.int = ...,
+        resume_ms: _builtins.int = ...,
+        audio_s: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["json_schema_bytes", b"json_schema_bytes", "max_tokens", b"max_tokens", "queue", b"queue", "request_bytes", b"request_bytes", "turns", b"turns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asks_per_minute", b"asks_per_minute", "audio_s", b"audio_s", "calls", b"calls", "images", b"images", "json_schema_bytes", b"json_schema_bytes", "max_tokens", b"max_tokens", "queue", b"queue", "request_bytes", b"request_bytes", "resume_ms", b"resume_ms", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -190,8 +222,11 @@ class ProbeReply(_message.Message):
 
     RECEIVED_BYTES_FIELD_NUMBER: _builtins.int
     LOAD_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
     received_bytes: _builtins.int
     """Bytes of padding that arrived."""
+    node: _builtins.str
+    """Which of several servers behind one name answered."""
     @_builtins.property
     def load(self) -> Global___Load:
         """How busy the server was then."""
@@ -201,10 +236,11 @@ class ProbeReply(_message.Message):
         *,
         received_bytes: _builtins.int = ...,
         load: Global___Load | None = ...,
+        node: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["load", b"load"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "received_bytes", b"received_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["load", b"load", "node", b"node", "received_bytes", b"received_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -221,6 +257,8 @@ class Load(_message.Message):
     WAIT_MS_FIELD_NUMBER: _builtins.int
     FIRST_TOKEN_MS_FIELD_NUMBER: _builtins.int
     DRAINING_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
     busy: _builtins.int
     """Asks being answered now."""
     waiting: _builtins.int
@@ -233,6 +271,12 @@ class Load(_message.Message):
     """Milliseconds from a place to the first text, smoothed over past answers; 0 if nothing is known yet."""
     draining: _builtins.bool
     """The server ends soon and takes no new Ask."""
+    slots: _builtins.int
+    """Asks that can be answered at once."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskLoad]:
+        """The same by what is asked for; only kinds that this server answers."""
+
     def __init__(
         self,
         *,
@@ -241,11 +285,47 @@ class Load(_message.Message):
         wait_ms: _builtins.int = ...,
         first_token_ms: _builtins.int = ...,
         draining: _builtins.bool = ...,
+        slots: _builtins.int = ...,
+        tasks: _abc.Iterable[Global___TaskLoad] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["busy", b"busy", "draining", b"draining", "first_token_ms", b"first_token_ms", "wait_ms", b"wait_ms", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["busy", b"busy", "draining", b"draining", "first_token_ms", b"first_token_ms", "slots", b"slots", "tasks", b"tasks", "wait_ms", b"wait_ms", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Load: _TypeAlias = Load  # noqa: Y015
+
+@_typing.final
+class TaskLoad(_message.Message):
+    """How soon one kind of question would be answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    WAIT_MS_FIELD_NUMBER: _builtins.int
+    FIRST_TOKEN_MS_FIELD_NUMBER: _builtins.int
+    DEVIATION_MS_FIELD_NUMBER: _builtins.int
+    task: _assist_pb2.Task.ValueType
+    """Which kind."""
+    wait_ms: _builtins.int
+    """Milliseconds that a new one would wait for a place, guessed; 0 if nobody waits or nothing is known yet."""
+    first_token_ms: _builtins.int
+    """Milliseconds from a place to the first text, smoothed; 0 if nothing is known yet."""
+    deviation_ms: _builtins.int
+    """By how much single ones differ from it, smoothed (RFC 6298's RTTVAR)."""
+    def __init__(
+        self,
+        *,
+        task: _assist_pb2.Task.ValueType = ...,
+        wait_ms: _builtins.int = ...,
+        first_token_ms: _builtins.int = ...,
+        deviation_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deviation_ms", b"deviation_ms", "first_token_ms", b"first_token_ms", "task", b"task", "wait_ms", b"wait_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskLoad: _TypeAlias = TaskLoad  # noqa: Y015

@@ -30,8 +30,9 @@ class EdgeStub:
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
-    (assist.proto) in the trailing metadata `os1-refusal-bin`.
+    tokens, or comes over TLS with a client certificate if it was started with a client CA; without a right one it
+    ends with UNAUTHENTICATED. Every refusal carries a `Refusal` (assist.proto) in the trailing metadata
+    `os1-refusal-bin`. W3C `traceparent` in a call's metadata is honoured.
     """
 
     def __init__(self, channel):
@@ -57,8 +58,9 @@ class EdgeServicer:
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
-    (assist.proto) in the trailing metadata `os1-refusal-bin`.
+    tokens, or comes over TLS with a client certificate if it was started with a client CA; without a right one it
+    ends with UNAUTHENTICATED. Every refusal carries a `Refusal` (assist.proto) in the trailing metadata
+    `os1-refusal-bin`. W3C `traceparent` in a call's metadata is honoured.
     """
 
     def Hello(self, request, context):
@@ -103,8 +105,9 @@ class Edge:
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
-    (assist.proto) in the trailing metadata `os1-refusal-bin`.
+    tokens, or comes over TLS with a client certificate if it was started with a client CA; without a right one it
+    ends with UNAUTHENTICATED. Every refusal carries a `Refusal` (assist.proto) in the trailing metadata
+    `os1-refusal-bin`. W3C `traceparent` in a call's metadata is honoured.
     """
 
     @staticmethod

@@ -31,8 +31,9 @@ class EdgeStub:
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
-    (assist.proto) in the trailing metadata `os1-refusal-bin`.
+    tokens, or comes over TLS with a client certificate if it was started with a client CA; without a right one it
+    ends with UNAUTHENTICATED. Every refusal carries a `Refusal` (assist.proto) in the trailing metadata
+    `os1-refusal-bin`. W3C `traceparent` in a call's metadata is honoured.
     """
 
     @_typing.overload
@@ -53,8 +54,9 @@ class EdgeAsyncStub(EdgeStub):
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
-    (assist.proto) in the trailing metadata `os1-refusal-bin`.
+    tokens, or comes over TLS with a client certificate if it was started with a client CA; without a right one it
+    ends with UNAUTHENTICATED. Every refusal carries a `Refusal` (assist.proto) in the trailing metadata
+    `os1-refusal-bin`. W3C `traceparent` in a call's metadata is honoured.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -71,8 +73,9 @@ class EdgeServicer(metaclass=_abc_1.ABCMeta):
     repeated freely: after an UNAVAILABLE a client retries them with back-off.
 
     Every call of this package carries the metadata `authorization: Bearer TOKEN` if the server was started with
-    tokens; without a right one it ends with UNAUTHENTICATED. Every refusal carries a `Refusal`
-    (assist.proto) in the trailing metadata `os1-refusal-bin`.
+    tokens, or comes over TLS with a client certificate if it was started with a client CA; without a right one it
+    ends with UNAUTHENTICATED. Every refusal carries a `Refusal` (assist.proto) in the trailing metadata
+    `os1-refusal-bin`. W3C `traceparent` in a call's metadata is honoured.
     """
 
     @_abc_1.abstractmethod
