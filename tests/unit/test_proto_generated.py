@@ -16,8 +16,9 @@ def checkout(tmp_path: Path) -> Path:
     if not (ROOT / ".venv").is_dir():
         pytest.skip("scripts/gen-proto uses .venv, and there is none")
     shutil.copytree(ROOT / "proto", tmp_path / "proto", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "gen-proto", tmp_path / "scripts")
+    for name in ("scripts/gen-proto", "scripts/proto_docs.py", "docs/protocol.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     return tmp_path
@@ -39,6 +40,38 @@ def test_a_changed_proto_is_noticed(checkout: Path) -> None:
     done = check(checkout)
     assert done.returncode == 1
     assert "run: scripts/gen-proto" in done.stderr
+
+
+def test_a_changed_comment_must_reach_the_reference(checkout: Path) -> None:
+    source = checkout / "proto" / "os1" / "assist" / "v1" / "edge.proto"
+    source.write_text(source.read_text().replace("// Measures.", "// Measures the link."))
+    assert check(checkout).returncode == 1
+    assert (
+        subprocess.run([str(checkout / "scripts" / "gen-proto")], capture_output=True, timeout=60).returncode
+        == 0
+    )
+    assert "Measures the link." in (checkout / "docs" / "protocol.md").read_text()
+    assert check(checkout).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("uint32 received_bytes = 1;", "uint32 received_bytes = 9;"),
+        ("uint32 received_bytes = 1;", "string received_bytes = 1;"),
+        ("  rpc Probe(ProbeRequest) returns (ProbeReply);", ""),
+    ],
+)
+def test_what_would_break_clients_that_are_out_there_is_refused(checkout: Path, old: str, new: str) -> None:
+    source = checkout / "proto" / "os1" / "assist" / "v1" / "edge.proto"
+    text = source.read_text()
+    assert old in text
+    source.write_text(text.replace(old, new))
+    for arguments in (["--check"], []):
+        command = [str(checkout / "scripts" / "gen-proto"), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        assert "make a new package instead" in done.stderr
 
 
 def test_a_left_over_file_is_noticed(checkout: Path) -> None:
