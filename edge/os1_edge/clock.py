@@ -121,3 +121,17 @@ class Calendar:
         """The local date and time at ``session_s``."""
         from_s, time = next((p for p in reversed(self._pieces) if p[0] <= session_s), self._pieces[0])
         return time + timedelta(seconds=session_s - from_s)
+
+
+class WallCalendar(Calendar):
+    """Today's date and time, whatever the session's seconds: a device that slept, or whose clock was set, is
+    right again at once."""
+
+    def __init__(self, clock: Clock, read: Callable[[], datetime] = datetime.now) -> None:
+        """``read`` gives the local time."""
+        super().__init__(read())
+        self._clock, self._read = clock, read
+
+    def at(self, session_s: float) -> datetime:
+        """See ``Calendar``."""
+        return self._read() - timedelta(seconds=self._clock.now() - session_s)

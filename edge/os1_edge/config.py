@@ -19,6 +19,20 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Device(_Section):
+    """Live devices, for ``os1 run``."""
+
+    microphone: str = "auto"
+    """"auto"; "pulse" or "alsa", with ":NAME" for one of its microphones; or a command that writes WAV, or
+    raw 16 kHz mono of 16 bits, to its standard output."""
+    speaker: str = "auto"
+    """The same; a command takes raw mono of 16 bits at ``{rate}``."""
+    scene_camera: str = "auto"
+    """"auto", a path such as /dev/v4l/by-id/…, a number, a film or a stream's address; none: it does not
+    see."""
+    eye_camera: str = "none"
+
+
 class Hear(_Section):
     """Voice activity, end of turn, speech recognition."""
 
@@ -134,6 +148,8 @@ class Converse(_Section):
     """Exchanges of the running conversation that the prompt holds."""
     session_gap_s: Annotated[float, Field(ge=1)] = 1200.0
     """Idle time after which a new conversation starts."""
+    ablation: Literal["none", "without profile", "without profile and history", "without context"] = "none"
+    """What replies may not rest on; for evaluation."""
 
 
 class Offload(_Section):
@@ -152,6 +168,7 @@ class Offload(_Section):
 class Config(_Section):
     """Everything that can be set."""
 
+    device: Device = Device()
     hear: Hear = Hear()
     see: See = See()
     speak: Speak = Speak()

@@ -43,7 +43,7 @@ def listened(devices: list[Tone | OSError], until_s: float) -> list[AudioFrame]:
     """The frames up to a session second; each opening takes the next of ``devices``."""
     left = list(devices)
 
-    def open_device() -> Tone:
+    async def open_device() -> Tone:
         found = left.pop(0) if left else OSError("no such device")
         if isinstance(found, OSError):
             raise found

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 from os1_edge.app.answer import Answerer, Hearing
 from os1_edge.app.draft import Draft
@@ -26,6 +27,7 @@ from os1_edge.app.views import Views
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
 from os1_edge.converse.reply import Replier
+from os1_edge.device.power import STEPS, Step
 from os1_edge.events import (
     CHUNK,
     RATE,
@@ -47,6 +49,8 @@ from os1_edge.speak.playback import Player
 from os1_edge.speak.sink import Sink
 
 log = logging.getLogger(__name__)
+
+State = Literal["listening", "hearing", "thinking", "speaking", "muted"]
 
 DRAFTS_A_TURN = 4
 """Pauses of one turn at which an answer is begun; for who makes more of them that work is mostly lost."""
@@ -72,9 +76,11 @@ class Os1:
         observer: Observer,
         echo: Canceller | None = None,
         wake: Spotter | None = None,
+        turn_ids: Callable[[], str] | None = None,
     ) -> None:
         """``echo`` takes the speaker's sound out of the microphone's, where both share a room; with ``wake``
-        only what follows the wake word is heard."""
+        only what follows the wake word is heard. ``turn_ids`` makes the ids of turns, which a memory that
+        outlives the run must not have seen before."""
         self._config = config
         self._observer = observer
         self._faculties = faculties
@@ -84,7 +90,7 @@ class Os1:
         )
         self._replier = Replier(config, self._engine, faculties.memory)
         self._answerer = Answerer(faculties, self._replier, calendar)
-        self._listening = self._ears(echo, wake)
+        self._listening = self._ears(echo, wake, turn_ids)
         self._player = Player(sink, clock, self._listening.played)
         self._floor = Floor(self._player, config.hear.language)
         self._talk = Talk(
@@ -107,12 +113,14 @@ class Os1:
         self._settling: set[asyncio.Task[None]] = set()
         """Turns that have ended and are not understood yet; bounded by those that wait."""
         self._paused = False
+        self._step = STEPS[0]
         self._night = Night(config, faculties, clock, calendar)
 
-    def _ears(self, echo: Canceller | None, wake: Spotter | None) -> Listening:
+    def _ears(self, echo: Canceller | None, wake: Spotter | None, ids: Callable[[], str] | None) -> Listening:
         hear = self._config.hear
         turns = TurnDetector(
-            TurnRules(hear.start_above, hear.stop_below, silence=round(hear.silence_s * RATE))
+            TurnRules(hear.start_above, hear.stop_below, silence=round(hear.silence_s * RATE)),
+            ids=ids,
         )
         rules = CaptureRules(push_to_talk=hear.push_to_talk)
         capture = Capture(rules, echo, wake, changed=lambda change: self._listening.gate_changed(change))
@@ -165,6 +173,21 @@ class Os1:
         """No sound is taken from now on; what an open turn held is gone."""
         self._listening.capture.mute()
 
+    def go(self, step: Step) -> None:
+        """Does as much as ``step`` allows from now on."""
+        self._step = step
+
+    @property
+    def state(self) -> State:
+        """What the wearer would say that it is doing."""
+        if self._listening.capture.muted:
+            return "muted"
+        if self._listening.speaking:
+            return "hearing"
+        if self._floor.sounding:
+            return "speaking"
+        return "thinking" if self._floor.busy else "listening"
+
     def unmute(self) -> None:
         """Listens again."""
         self._listening.capture.unmute()
@@ -191,20 +214,20 @@ class Os1:
         """See ``Listener``."""
         if self._paused:
             return
-        if turns.gap >= HEAR_AHEAD and self._config.hear.speculate:
+        if turns.gap >= HEAR_AHEAD and self._ahead:
             if self._hearing is None:
                 self._partials.stop()
                 self._hearing = Hearing(self._answerer, turns.so_far())
             return
         self._void_hearing()
-        if self._config.hear.partials and self._partials.due(turns.length):
+        if self._config.hear.partials and self._step.ahead and self._partials.due(turns.length):
             self._partials.make(turns.so_far())
 
     def speech_paused(self, event: SpeechPaused) -> None:
         """See ``Listener``."""
         self._paused = True
         self._partials.stop()
-        if self._config.hear.speculate and event.revision < DRAFTS_A_TURN:
+        if self._ahead and event.revision < DRAFTS_A_TURN:
             self._begin_draft(event)
 
     def speech_resumed(self, event: SpeechResumed) -> None:
@@ -225,6 +248,10 @@ class Os1:
         settling = asyncio.create_task(self._settle(draft))
         self._settling.add(settling)
         settling.add_done_callback(self._settling.discard)
+
+    @property
+    def _ahead(self) -> bool:
+        return self._config.hear.speculate and self._step.ahead
 
     def turn_discarded(self) -> None:
         """See ``Listener``."""
@@ -262,7 +289,7 @@ class Os1:
             self._draft = None
 
     def _rest(self) -> None:
-        if not self._floor.busy and not self._listening.speaking:
+        if not self._floor.busy and not self._listening.speaking and self._step.background:
             self._night.rest()
 
     async def _keep_pauses(self) -> None:

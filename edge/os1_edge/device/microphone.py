@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
@@ -49,7 +49,7 @@ class Retry:
 
 
 async def reopened(
-    open_device: Callable[[], Device],
+    open_device: Callable[[], Awaitable[Device]],
     clock: Clock,
     retry: Retry = Retry(),  # frozen
 ) -> AsyncIterator[AudioFrame]:
@@ -62,7 +62,7 @@ async def reopened(
     failures, end = 0, 0
     while True:
         try:
-            device = open_device()
+            device = await open_device()
         except OSError as e:
             failures = _told(failures, e)
         else:

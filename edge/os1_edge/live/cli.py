@@ -1,0 +1,59 @@
+"""``os1 run``."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from os1_edge.live.record import Watched
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--config", "config_file", type=PATH, help="Settings (TOML); default: the wearer's own, if any."
+)
+@click.option("--memory", type=PATH, help="Memory file; default: the wearer's own.")
+@click.option("--captions", is_flag=True, help="Print what is heard and said.")
+def run(config_file: Path | None, memory: Path | None, captions: bool) -> None:
+    """Live with the wearer on this machine's microphone, speaker and camera, until Ctrl-C.
+
+    `os1 doctor` says which devices there are; `os1 config init` writes the settings to choose others.
+    """
+    from os1_edge.config import load_config
+    from os1_edge.live.devices import own_devices
+    from os1_edge.live.record import Watched
+    from os1_edge.live.run import run_until_told
+    from os1_edge.remember.key import default_memory_file
+    from os1_edge.remember.rekey import find_key
+
+    config = load_config(config_file)
+    file = memory or default_memory_file()
+    devices = own_devices(config)
+    key = find_key(file, _ask if sys.stdin.isatty() else None)
+    watched = Watched(file.with_name("turns.jsonl"))
+    if captions:
+        _print_captions(watched)
+    asyncio.run(run_until_told(config, file, key, devices, watched, click.echo))
+
+
+def _ask(prompt: str) -> str:
+    return getpass.getpass(prompt)
+
+
+def _print_captions(watched: Watched) -> None:
+    def show(event: dict[str, object]) -> None:
+        match event["kind"]:
+            case "turn":
+                click.echo(f"you: {event['heard']}\nOS-1: {event['reply']}")
+            case "state" if event["state"] == "muted":
+                click.echo("(muted)")
+
+    watched.watch(show)

@@ -1,0 +1,154 @@
+"""Runs the companion on live devices until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+from os1_edge.app import Os1, front_end
+from os1_edge.clock import Clock, WallCalendar
+from os1_edge.config import Config
+from os1_edge.device.power import STEPS, Pace, Power, pace
+from os1_edge.faculties import Faculties, load
+from os1_edge.live.devices import Devices
+from os1_edge.live.notify import Notifier
+from os1_edge.live.record import Watched
+
+log = logging.getLogger(__name__)
+
+POWER_S = 20.0
+"""How often battery and heat are read."""
+
+STATE_S = 0.1
+"""How often the state is looked at for those who watch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A running companion and what one may know of it."""
+
+    os1: Os1
+    clock: Clock
+    faculties: Faculties
+    watched: Watched
+    config: Config
+    life: asyncio.Task[None]
+    """Ends only when it fails."""
+
+
+def turn_ids(now: Callable[[], datetime] = datetime.now) -> Callable[[], str]:
+    """Ids of turns that no other run has: the run's beginning and a number."""
+    run, numbers = now().strftime("%Y%m%dT%H%M%S"), count(1)
+    return lambda: f"{run}-{next(numbers):04d}"
+
+
+@asynccontextmanager
+async def companion(
+    config: Config, memory_file: Path, key: bytes, devices: Devices, watched: Watched
+) -> AsyncIterator[Live]:
+    """A companion that lives until the block is left; then what it holds is closed, whatever happened.
+
+    Raises:
+        os1_models.ModelMissing, EngineError, BadMemory: see ``faculties.load``.
+    """
+    faculties = await asyncio.to_thread(load, config, memory_file, key)
+    try:
+        clock = Clock()
+        speaker = devices.speaker(clock)
+        ears = front_end(config, in_a_room=devices.in_a_room)
+        calendar = WallCalendar(clock)
+        os1 = Os1(config, faculties, clock, calendar, speaker, watched, *ears, turn_ids=turn_ids())
+        await os1.warm()
+        life = asyncio.create_task(_life(os1, devices, clock))
+        beside = (
+            asyncio.create_task(_power(os1, devices.power, watched)),
+            asyncio.create_task(_states(os1, watched)),
+        )
+        try:
+            yield Live(os1, clock, faculties, watched, config, life)
+        finally:
+            for task in (life, *beside):
+                task.cancel()
+            await asyncio.gather(life, *beside, return_exceptions=True)
+            speaker.close()
+    finally:
+        await asyncio.to_thread(faculties.close)
+
+
+async def _life(os1: Os1, devices: Devices, clock: Clock) -> None:
+    async with aclosing(devices.camera(clock)) as camera:
+        await os1.run(devices.microphone(clock), camera)
+
+
+async def _power(os1: Os1, read: Callable[[], Power], watched: Watched) -> None:
+    """Follows battery and heat; one line when the step changes."""
+    now = Pace(STEPS[0], "")
+    while True:
+        found = pace(await asyncio.to_thread(read), now.step)
+        if found.step is not now.step:
+            log.warning("going at step %r: %s", found.step.name, found.reason)
+            os1.go(found.step)
+            watched.tell({"kind": "power", "step": found.step.name, "reason": found.reason})
+        now = found
+        await asyncio.sleep(POWER_S)
+
+
+async def _states(os1: Os1, watched: Watched) -> None:
+    state = ""
+    while True:
+        if (now := os1.state) != state:
+            state = now
+            watched.tell({"kind": "state", "state": now})
+        await asyncio.sleep(STATE_S)
+
+
+async def until_told() -> None:
+    """Returns when SIGINT or SIGTERM comes."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    try:
+        await told.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+async def until_told_or_broken(live: Live) -> None:
+    """Returns when the run is told to end; raises what ended the companion's life before that."""
+    told = asyncio.create_task(until_told())
+    try:
+        await asyncio.wait((told, live.life), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        told.cancel()
+    if live.life.done():
+        live.life.result()
+
+
+async def run_until_told(
+    config: Config,
+    memory_file: Path,
+    key: bytes,
+    devices: Devices,
+    watched: Watched,
+    tell: Callable[[str], None],
+) -> None:
+    """Runs until Ctrl-C or SIGTERM, and tells systemd of it."""
+    notifier = Notifier()
+    async with companion(config, memory_file, key, devices, watched) as live:
+        notifier.tell("READY=1")
+        tell("listening; Ctrl-C ends it")
+        alive = asyncio.create_task(notifier.alive())
+        try:
+            await until_told_or_broken(live)
+        finally:
+            alive.cancel()
+            notifier.tell("STOPPING=1")
