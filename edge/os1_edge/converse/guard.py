@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from os1_edge.converse.safety import barred
+from os1_edge.remember.grounding import near
+from os1_edge.remember.sessions import content_words
+
 _PROMPT = re.compile(
     r"\bthe wearer\b|\bfacts? (?:from|in view|that answers)\b|\bin view now\b|\breply kindly\b|\bas an ai\b"
     r"|<\|",
@@ -50,9 +54,37 @@ def _loops(words: Sequence[str], length: int) -> bool:
 
 
 def _offers(clause: str, line: str) -> bool:
-    """Whether ``clause`` names what ``line`` says the wearer is allergic to, and does not warn of it."""
-    found = re.search(r"\ballergic to (?P<what>[^.]+)", line, re.I)
-    if found is None or _WARNING.search(clause):
+    """Whether ``clause`` names what ``line`` says the wearer must not have, and does not warn of it."""
+    if _WARNING.search(clause):
         return False
-    named = (word.rstrip("s") for word in re.findall(r"[a-z]{3,}", found["what"].lower()) if word != "and")
-    return any(re.search(rf"\b{re.escape(word)}s?\b", clause, re.I) for word in named)
+    words = {re.sub(r"s$", "", word) for word in re.findall(r"[a-zà-ÿ]{3,}", clause.lower())}
+    return bool(words & {re.sub(r"s$", "", word) for word in barred(line)})
+
+
+_PAINTS = re.compile(
+    r"^\W*(?:I (?:can )?(?:also )?(?:see|notice|observe)|you(?:'re| are) (?:currently )?(?:looking at|facing"
+    r"|surrounded)|there (?:is|are)|in (?:front of|view)|in the (?:picture|image|photo|scene|background)"
+    r"|it (?:looks|seems) like (?:you|there)|(?:the|this) (?:picture|image|photo|scene|view|light))\b",
+    re.I,
+)
+_PICTURE = re.compile(
+    r"\b(?:the|this) (?:picture|image|photo|photograph|camera|scene) (?:shows|is|has|of)\b", re.I
+)
+
+PAINTED_SHARE = 0.7
+"""Share of a sentence's content words that are the scene's: such a sentence says what the wearer sees."""
+
+_SEEING = frozenset(
+    "see notice observe looking facing front view picture image scene looks seems like".split()  # noqa: SIM905
+)
+
+
+def paints(sentence: str, scene: str) -> bool:
+    """Whether ``sentence`` only tells what is in view, which the wearer sees for themselves."""
+    if _PICTURE.search(sentence):
+        return True
+    if not scene or not _PAINTS.search(sentence):
+        return False
+    words = [word for word in content_words(sentence) if word not in _SEEING]
+    known = set(content_words(scene))
+    return bool(words) and sum(near(w, known) for w in words) >= PAINTED_SHARE * len(words)

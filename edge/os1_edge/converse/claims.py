@@ -1,0 +1,68 @@
+"""Whether a reply claims to remember what it was not told. Pure.
+
+Nothing hurts a companion more than a memory that never was. So a sentence that speaks as from memory ("you
+told me", "last week you", "I remember") may say only what stands in the prompt's facts, in what was recalled,
+or in what the wearer just said.
+"""
+
+from __future__ import annotations
+
+import re
+
+from os1_edge.remember.grounding import near
+from os1_edge.remember.sessions import content_words
+
+_CLAIM = re.compile(
+    r"\byou(?:'ve| have| had)?(?: (?:once|also|already|just|often|always|recently|earlier))?"
+    r" (?:told|said|mentioned|shared|asked me|talked|spoke|promised|described|explained)\b"
+    r"|\bI (?:still |do |can |also )*(?:remember|recall)(?: how| when| that| you| your|,)"
+    r"|\bI(?:'ve| have) not forgotten|\bI haven't forgotten"
+    r"|\b(?:as|like) (?:you|we) (?:said|told|mentioned|discussed|talked|agreed)"
+    r"|\b(?:yesterday|the other day|last (?:night|week|weekend|month|year|time|summer|winter|monday|tuesday"
+    r"|wednesday|thursday|friday|saturday|sunday)|earlier (?:today|this \w+)|this morning|\w+ (?:days?|weeks?"
+    r"|months?|years?) ago|on (?:mon|tues|wednes|thurs|fri|satur|sun)day),? (?:you|we)\b"
+    r"|\b(?:you|we) (?:\w+ ){1,8}(?:yesterday|the other day|last (?:night|week|weekend|month|year|time"
+    r"|summer|winter)|\w+ (?:days?|weeks?|months?|years?) ago)\b"
+    r"|\b(?:when|since|remember when) we (?:last |first )?(?:met|spoke|talked|went|were)\b"
+    r"|\bwe (?:talked|spoke|chatted|discussed|went|met)\b|\b(?:our|your) (?:last|previous) (?:talk|chat"
+    r"|conversation|session)\b",
+    re.I,
+)
+
+_SAYING = frozenset(
+    """told tell tells mentioned mention shared remember recall talked talk spoke spoken speak chatted chat
+    discussed discuss conversation yesterday earlier ago last week weekend month year night day days weeks
+    months years time once often always recently already forgotten promised described explained first met
+    asked today morning previous session wearer fact still know said""".split()  # noqa: SIM905
+)
+"""Words of the claim itself; they say nothing of what is claimed."""
+
+OWN_SHARE = 0.25
+"""Share of what is claimed that may be the reply's own words: "going to" for "will go to"."""
+
+
+def claims(sentence: str) -> bool:
+    """Whether ``sentence`` speaks as from memory."""
+    return _CLAIM.search(sentence.replace("’", "'")) is not None
+
+
+def unfounded(sentence: str, evidence: str) -> str | None:
+    """Why ``sentence`` must not be spoken; ``None`` when it claims no memory, or one that ``evidence`` holds.
+
+    Args:
+        sentence: a sentence of the reply, as far as it is written.
+        evidence: all that the prompt told: facts, what was recalled, the wearer's words.
+    """
+    if not claims(sentence):
+        return None
+    known = set(content_words(evidence))
+    if set(re.findall(r"\d+", sentence)) - set(re.findall(r"\d+", evidence)):
+        return "it claims to remember a number that it was not told"
+    claimed = [word for word in content_words(sentence) if word not in _SAYING]
+    names = {word.casefold() for word in re.findall(r"(?<=[\w,] )[A-Z][a-z]+", sentence)}
+    if any(not near(name, known) for name in names & set(claimed)):
+        return "it claims to remember a name that it was not told"
+    own = [word for word in claimed if not near(word, known)]
+    if own and len(own) > OWN_SHARE * len(claimed):
+        return "it claims to remember what it was not told"
+    return None
