@@ -181,9 +181,9 @@ def _mean(shares: Sequence[float]) -> float | None:
 
 def only(rules: RecallRules = RULES, **weights: float) -> RecallRules:
     """``rules`` with the weights of similarity named and no others."""
-    return replace(rules, weights=replace(NOTHING, **weights))
+    return replace(rules, weights=NOTHING._replace(**weights))
 
 
 def without(*features: str, rules: RecallRules = RULES) -> RecallRules:
     """``rules`` without some features of similarity, to see what they bring."""
-    return replace(rules, weights=replace(rules.weights, **dict.fromkeys(features, 0.0)))
+    return replace(rules, weights=rules.weights._replace(**dict.fromkeys(features, 0.0)))

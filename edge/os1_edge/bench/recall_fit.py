@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +64,7 @@ def examples(conversations: Sequence[Conversation], embedder: Embedder) -> list[
                 ranked = rank_candidates(
                     found.candidates, question, found.rarity, conversation.now, Weights(), 0.0, 0.0
                 )
-                features = np.array([r.features.values() for r in ranked], np.float64)
+                features = np.array([r.features for r in ranked], np.float64)
                 relevant = [float(turn_ids[r.candidate.ref_id] in asked.evidence) for r in ranked]
                 out.append(Example(number, asked.category, len(asked.evidence), features, np.array(relevant)))
     return out
@@ -92,7 +92,7 @@ def fit(chosen: Sequence[Example]) -> Array:
         square = 0.999 * square + 0.001 * slope**2
         weights -= RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
     weights = weights / spread
-    words = [f.name for f in fields(Weights)].index("words")
+    words = Weights._fields.index("words")
     return np.asarray(weights / abs(weights[words] or 1.0))
 
 
@@ -116,10 +116,10 @@ def main(paths: Sequence[str]) -> None:
         weights = fit([e for e in every if e.conversation != number])
         apart += judged([e for e in every if e.conversation == number], weights)
     weights = fit(every)
-    print("weights", {f.name: round(float(w), 2) for f, w in zip(fields(Weights), weights, strict=True)})
+    print("weights", {name: round(float(w), 2) for name, w in zip(Weights._fields, weights, strict=True)})
     print("each conversation with the weights of the others", table(apart))
     print("fitted on all", table(judged(every, weights)))
-    print("as they stand", table(judged(every, np.array(Weights().values()))))
+    print("as they stand", table(judged(every, np.array(Weights()))))
 
 
 if __name__ == "__main__":

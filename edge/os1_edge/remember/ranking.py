@@ -7,8 +7,10 @@ which conversations the weights were fitted, stands in docs/decisions/0007-recal
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
+from operator import mul
+from typing import NamedTuple
 
 from os1_edge.remember.query import Question, in_place, tells_when
 from os1_edge.remember.rows import OTHER, WEARER, Kind
@@ -57,8 +59,7 @@ class Candidate:
     """The index key by which it was found, if by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(NamedTuple):
     """What counts how much in similarity; scaled so that the best possible is 1."""
 
     meaning: float = 5.7
@@ -82,23 +83,16 @@ class Weights:
     """It is a question itself."""
 
     @property
-    def total(self) -> float:
+    def best(self) -> float:
         """The best possible sum."""
-        return sum(max(0.0, weight) for weight in self.values())
-
-    def values(self) -> tuple[float, ...]:
-        """In the order of the fields."""
-        return (
-            self.meaning, self.before, self.after, self.words, self.near, self.group, self.speaker, self.when,
-            self.times, self.place, self.asks,
-        )  # fmt: skip
+        return sum(max(0.0, weight) for weight in self)
 
     def dot(self, features: Weights) -> float:
         """The weighted sum of ``features``."""
-        return sum(w * f for w, f in zip(self.values(), features.values(), strict=True))
+        return float(sum(map(mul, self, features)))
 
 
-NOTHING = Weights(**{f.name: 0.0 for f in fields(Weights)})
+NOTHING = Weights(*[0.0] * len(Weights._fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,26 +134,12 @@ def rank_candidates(
     bm25 = _bm25(candidates, rarity)
     best = max(bm25, default=0.0) or 1.0
     total = sum(rarity.values()) or 1.0
-    best_possible = weights.total or 1.0
+    best_possible = weights.best or 1.0
     shared = {group: _share(terms, rarity) / total for group, terms in together.items()}
     out = []
     for candidate, lexical in zip(candidates, bm25, strict=True):
-        before, after = candidate.before, candidate.after
-        if candidate.kind != "turn":
-            before = after = _ALONE * candidate.meaning
-        features = Weights(
-            meaning=candidate.meaning,
-            before=before,
-            after=after,
-            words=lexical / best,
-            near=_share(candidate.near, rarity) / total if candidate.near else 0.0,
-            group=shared[candidate.group],
-            speaker=_spoken_by(candidate, question),
-            when=float(question.asks_when and tells_when(candidate.text)),
-            times=float(question.times is not None and question.times.fits(candidate.time)),
-            place=float(candidate.location != "" and in_place(question, candidate.location)),
-            asks=float(candidate.text.rstrip().endswith("?")),
-        )
+        near = _share(candidate.near, rarity) / total
+        features = _features(candidate, question, lexical / best, near, shared[candidate.group])
         score = (
             weights.dot(features) / best_possible
             + importance_weight * ((candidate.importance or _UNRATED) - 1) / 9
@@ -167,6 +147,25 @@ def rank_candidates(
         )
         out.append(Ranked(candidate, score, features, _share(candidate.terms, rarity) / total))
     return sorted(out, key=lambda r: (-r.score, r.candidate.time, r.candidate.text))
+
+
+def _features(candidate: Candidate, question: Question, words: float, near: float, group: float) -> Weights:
+    before, after = candidate.before, candidate.after
+    if candidate.kind != "turn":
+        before = after = _ALONE * candidate.meaning
+    return Weights(
+        meaning=candidate.meaning,
+        before=before,
+        after=after,
+        words=words,
+        near=near,
+        group=group,
+        speaker=_spoken_by(candidate, question),
+        when=float(question.asks_when and tells_when(candidate.text)),
+        times=float(question.times is not None and question.times.fits(candidate.time)),
+        place=float(candidate.location != "" and in_place(question, candidate.location)),
+        asks=float(candidate.text.rstrip().endswith("?")),
+    )
 
 
 def recency(time: datetime, now: datetime) -> float:
@@ -193,7 +192,7 @@ def _bm25(candidates: Sequence[Candidate], rarity: Mapping[str, float]) -> list[
 
 
 def _share(terms: Iterable[str], rarity: Mapping[str, float]) -> float:
-    return sum(rarity.get(term, 0.0) for term in terms)
+    return sum([rarity.get(term, 0.0) for term in terms])
 
 
 def _spoken_by(candidate: Candidate, question: Question) -> float:

@@ -194,6 +194,8 @@ def _is_new(candidate: Candidate, said: Collection[str], rules: RecallRules) -> 
 
 def _only_asks(text: str) -> bool:
     """Whether ``text`` is questions all through: "I bought a bike. Do you like it?" tells something."""
+    if "?" not in text:
+        return False
     sentences = [s.strip() for s in re.findall(r"[^.!?]+[.!?]*", text)]
     return any(s.endswith("?") for s in sentences) and all(
         s.endswith("?") or len(s.split()) < SAYS_SOMETHING for s in sentences

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import pairwise
 
@@ -17,6 +17,8 @@ LONGEST = 64
 """Letters above which FTS5 leaves a word as it is."""
 
 _WORD = re.compile(r"[^\W_]+")
+_ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
+"""What each ASCII character is in a word; between words stand spaces."""
 _VOWEL = "aeiou"
 
 _STEP_2 = (
@@ -38,24 +40,30 @@ _STEP_4 = (
 
 def words(text: str) -> list[str]:
     """The words of ``text`` in lower case and without accents, as FTS5's ``unicode61`` finds them."""
-    if text.isascii():
-        return _WORD.findall(text.lower())
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    return _WORD.findall("".join(c for c in plain if not unicodedata.combining(c)))
+    return _spaced(text).split()
 
 
-def counting(terms: Collection[str]) -> Callable[[Sequence[str]], dict[str, int]]:
-    """What counts how often each of the stems ``terms`` is among some words, without those that are not."""
+def counting(terms: Collection[str]) -> Callable[[str], dict[str, int]]:
+    """What counts how often each of the stems ``terms`` is in a text, without those that are not."""
     starts = {start for term in terms for start in (term[:2], term[:2].replace("i", "y"))}  # "eyed": "ei"
+    likely = re.compile(f" ((?:{'|'.join(sorted(starts))})[^ ]*)")
 
-    def count(said: Sequence[str]) -> dict[str, int]:
+    def count(text: str) -> dict[str, int]:
         out: dict[str, int] = {}
-        for word in said:
-            if word[:2] in starts and (found := stem(word)) in terms:  # most words need no stemming
+        for word in likely.findall(" " + _spaced(text)):  # most words need no stemming
+            if (found := stem(word)) in terms:
                 out[found] = out.get(found, 0) + 1
         return out
 
     return count
+
+
+def _spaced(text: str) -> str:
+    """The words with spaces between them."""
+    if text.isascii():
+        return text.translate(_ASCII)
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return " ".join(_WORD.findall("".join(c for c in plain if not unicodedata.combining(c))))
 
 
 @lru_cache(WORDS_KEPT)

@@ -26,7 +26,7 @@ from os1_edge.remember.rows import (
     searched,
     seconds,
 )
-from os1_edge.remember.scan import nearest_signs
+from os1_edge.remember.scan import Signs
 from os1_edge.remember.vectors import Vector, bits, bits_of, pack, unpack
 
 __all__ = ["BadMemory", "ProfileEntry", "Store", "StoredTurn", "Vector"]
@@ -49,6 +49,7 @@ class Store:
         self.path = path
         self._lock = RLock()
         self._db = connect(path, key)
+        self._signs = Signs(self._db)
         self.origin = uuid.uuid4().hex[:12]
         """Names this run in the turns it writes: every run numbers its turns anew."""
         if embedder is not None:
@@ -73,6 +74,7 @@ class Store:
             except BaseException:
                 if self._db.in_transaction:  # a full disk ends it by itself in some cases
                     self._db.execute("ROLLBACK")
+                self._signs.forget()
                 raise
 
     @contextmanager
@@ -350,14 +352,17 @@ class Store:
         entries = {row[0]: _profile_entry(row) for row in self.rows(query)}
         return [(entries[ref], similarity) for ref, similarity in found]
 
+    def nearest_signs(self, kind: Kind, vector: Vector, k: int) -> list[int]:
+        """Ids of the ``k`` items of a kind that are nearest to ``vector`` as far as signs tell."""
+        with self._lock:
+            return self._signs.nearest(kind, vector, k)
+
     def _nearest(self, kind: Kind, vector: Vector, k: int) -> list[tuple[int, float]]:
         """Rows of one kind by cosine similarity: the signs are scanned, the best hundreds scored."""
-        with self._lock:
-            ids = nearest_signs(self._db, kind, bits(vector), max(4 * k, 200)).tolist()
         rows = self.rows(
             "SELECT i.ref_id, v.vector FROM item_vectors v JOIN items i ON i.id = v.id WHERE "
             "v.embedder = (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder') "
-            f"AND v.{_among(ids)}"
+            f"AND v.{_among(self.nearest_signs(kind, vector, max(4 * k, 200)))}"
         )
         similar: list[float] = (unpack([row[1] for row in rows]) @ vector).tolist() if rows else []
         found = sorted(zip((row[0] for row in rows), similar, strict=True), key=lambda p: -p[1])
