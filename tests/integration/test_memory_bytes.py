@@ -15,6 +15,7 @@ from os1_edge.events import RealtimeContext
 from os1_edge.remember import derived, forget, retention
 from os1_edge.remember.rows import ProfileEntry, Source, StoredEvent, StoredSummary
 from os1_edge.remember.store import Store, Vector
+from os1_edge.remember.trash import Window, purge_due
 from os1_edge.remember.vectors import bits, pack
 
 KEY = bytes(range(32))
@@ -115,6 +116,26 @@ def test_nothing_of_the_last_hour_is_left_in_the_bytes(life: Life) -> None:
     forget.carry_out(life.store, forget.foresee(life.store, chosen))
     assert life.traces(rows[90:]) == []
     assert len(life.traces(rows[:90])) == 6 * 90
+
+
+def test_nothing_that_could_be_undone_is_left_in_the_bytes_when_its_time_is_over(life: Life) -> None:
+    rows = list(life.words)
+    window = Window(BEGIN, BEGIN + timedelta(hours=1))
+    chosen = [("turn", row) for row in rows[10:50]]
+    forget.carry_out(life.store, forget.foresee(life.store, chosen), undo=window)
+    assert len(life.traces(rows[10:50])) >= 40  # it lies in the file yet
+    life.say(100, random.Random(4))
+    assert purge_due(life.store, window.until) == ""
+    assert life.traces(rows[10:50]) == []
+    assert len(life.traces(rows[:10] + rows[50:])) == 6 * 60
+
+
+def test_nothing_that_could_be_undone_is_left_after_a_forgetting_for_good(life: Life) -> None:
+    rows = list(life.words)
+    window = Window(BEGIN, BEGIN + timedelta(hours=1))
+    forget.carry_out(life.store, forget.foresee(life.store, [("turn", rows[5])]), undo=window)
+    forget.carry_out(life.store, forget.foresee(life.store, [("turn", rows[7])]))
+    assert life.traces([rows[5], rows[7]]) == []
 
 
 def test_nothing_that_expired_is_left_in_the_bytes(life: Life) -> None:

@@ -112,6 +112,23 @@ def test_the_last_hour_is_counted_from_now(run: Run, monkeypatch: pytest.MonkeyP
     assert "peanuts" in run("list").output
 
 
+def test_what_is_forgotten_for_a_while_can_be_taken_back(run: Run) -> None:
+    before = told(run("list", "--json"))["memories"]
+    done = told(run("forget", "--about", "peanut", "--undo-for", "10m", "--yes", "--json"))
+    assert done["undo_until"] is not None
+    assert len(told(run("list", "--json"))["memories"]) < len(before)
+    assert "back again" in run("undo").output
+    assert told(run("list", "--json"))["memories"] == before
+    assert "nothing can be undone" in run("undo").output
+    bus = before[-1]["id"]
+    assert "os1 memory undo" in run("delete", bus, "--undo-for", "1d", "--yes").output
+    run("forget", "--clear")
+    assert told(run("undo", "--json")) == {"restored": {}}
+    for wrong in ("8d", "soon"):
+        run("forget", "--last", "1h", "--undo-for", wrong, "--yes", ok=False)
+    run("forget", "--expired", "--undo-for", "1h", "--yes", ok=False)
+
+
 @pytest.mark.parametrize(
     "args",
     [

@@ -90,6 +90,15 @@ def test_deleting_a_line_itself_brings_nothing_back(store: Store) -> None:
     assert len(store.turns()) == 2
 
 
+def test_forgetting_two_changes_of_mind_brings_back_what_was_before_both(store: Store) -> None:
+    rows = [say(store, f"t{n}", text, 60 * n) for n, text in enumerate(("tea", "no tea", "some tea"))]
+    lines: list[int] = []
+    for n, row in enumerate(rows):
+        lines.append(know(store, f"The wearer thinks {n} of tea.", [row], 60 * n, tuple(lines[-1:])))
+    forgotten(store, ("turn", rows[1]), ("turn", rows[2]))
+    assert [(e.id, e.valid_to, e.superseded_by) for e in store.profile_history()] == [(lines[0], None, None)]
+
+
 def test_all_revisions_of_a_turn_go(store: Store) -> None:
     for revision, text in enumerate(("I love", "I love Bob", "I love Bobby")):
         store.add_turn("t1", revision, MONDAY, text, "", "", meaning(text))

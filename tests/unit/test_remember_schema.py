@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 import sqlcipher3
 import sqlite_vec
-from memories import KEY, MONDAY, meaning
+from memories import KEY, MONDAY, event, meaning, say, see, texts
 
 from os1_edge.remember import migrate as migrating
+from os1_edge.remember.forget import carry_out, foresee
 from os1_edge.remember.mend import compare
 from os1_edge.remember.migrate import statements
-from os1_edge.remember.schema import FIRST, STEPS
+from os1_edge.remember.schema import FIRST, SECOND, STEPS
 from os1_edge.remember.store import BadMemory, Store
+from os1_edge.remember.trash import Window
+from os1_edge.remember.undo import undo
 
 SAID = ("I am allergic to peanuts.", "I like tea.", "I do not like tea.", "Who is that?")
 
@@ -102,6 +105,50 @@ def test_a_copy_of_the_old_file_is_kept_and_opens_with_the_key(first: Path) -> N
     assert sorted(p.name for p in first.parent.iterdir()) == ["memory.db", "memory.db.v1.bak"]
     Store(first, KEY).close()  # once only
     assert copy.read_bytes() == before
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """A file as the release before the third step wrote it."""
+    path = tmp_path / "memory.db"
+    with pytest.MonkeyPatch.context() as older:
+        older.setattr(migrating, "STEPS", (FIRST, SECOND))
+        store = Store(path, KEY)
+    say(store, "t1", "I am allergic to peanuts.")
+    event(store, [see(store, "gym", 10)], "Trained.", 10)
+    store.close()
+    return path
+
+
+def test_everything_of_the_second_step_is_there_and_can_be_forgotten_for_a_while(second: Path) -> None:
+    before = second.read_bytes()
+    store = Store(second, KEY)
+    assert store.rows("PRAGMA user_version") == [(len(STEPS),)]
+    assert (second.parent / "memory.db.v2.bak").read_bytes() == before
+    kept = texts(store)
+    assert kept == ["I am allergic to peanuts.", "Trained.", "key of Trained."]
+    rows = [("turn", 1), ("event", 1)]
+    carry_out(store, foresee(store, rows), undo=Window(MONDAY, MONDAY + timedelta(hours=1)))
+    assert texts(store) == []
+    undo(store)
+    assert texts(store) == kept
+    store.close()
+
+
+@pytest.mark.parametrize("cut", ["CREATE TABLE trash (", "CREATE INDEX trash_by_batch"])
+def test_a_third_step_that_is_cut_off_is_done_the_next_time(
+    cut: str, second: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        third = STEPS[2].replace(cut, f"SELECT no_such_function(); {cut}")
+        broken.setattr(migrating, "STEPS", (FIRST, SECOND, third))
+        with pytest.raises(BadMemory):
+            Store(second, KEY)
+    db = opened(second)
+    assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    assert db.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'trash%'").fetchone() == (0,)
+    db.close()
+    Store(second, KEY).close()
 
 
 def test_the_copy_holds_what_lay_in_the_log_only(first: Path) -> None:

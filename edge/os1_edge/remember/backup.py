@@ -55,14 +55,16 @@ def backup(store: Store, to: Path, lock: Lock) -> int:
         with store.transaction() as db:  # its own writers wait, other processes' do not
             db.execute("INSERT OR REPLACE INTO meta VALUES ('backups', ?)", (_with(store, to),))
         with store.reading() as db:
-            copy(db, draft, lock)
+            copy(db, draft, lock, with_trash=False)
         if not place_new(draft, to):
             raise FileExistsError(17, _THERE, str(to))
     return to.stat().st_size
 
 
-def copy(db: Any, draft: Path, lock: Lock) -> None:
+def copy(db: Any, draft: Path, lock: Lock, *, with_trash: bool = True) -> None:
     """Writes all of ``db`` to the new file ``draft`` under another lock, and reads it back.
+
+    ``with_trash``: also what was forgotten and can be undone yet; a copy that is kept would keep it for ever.
 
     Raises:
         BadMemory: what was written is not what was read.
@@ -71,6 +73,12 @@ def copy(db: Any, draft: Path, lock: Lock) -> None:
     try:
         db.backup(target)
         target.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
+        if not with_trash and target.execute("SELECT count(*) FROM trash").fetchone()[0]:
+            target.execute("PRAGMA secure_delete = ON")
+            target.execute("DELETE FROM trash")
+            target.execute("DELETE FROM trash_batches")
+            target.execute("INSERT INTO items_fts (items_fts) VALUES ('rebuild')")
+            target.execute("VACUUM")
         bad = list(target.execute("PRAGMA cipher_integrity_check"))
         if bad or list(target.execute("PRAGMA quick_check")) != [("ok",)]:
             raise BadMemory(f"the copy of the memory could not be read back ({len(bad)} pages); try again")

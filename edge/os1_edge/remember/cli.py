@@ -41,7 +41,7 @@ _LISTED = {
     "WHERE superseded_by IS NULL AND valid_to IS NULL",
     "context": "SELECT 'context' kind, id, time, scene || ' ' || utterance, '', location, '' FROM contexts",
 }
-_COUNTED = ("turns", "contexts", "events", "summaries", "index_keys", "profile", "jobs", "items")
+_COUNTED = ("turns", "contexts", "events", "summaries", "index_keys", "profile", "jobs", "items", "trash")
 _NAMES = ("kind", "id", "time", "text", "reply", "location", "speaker")
 
 

@@ -14,6 +14,7 @@ from os1_edge.remember.cli_common import (
     access,
     as_json,
     counted,
+    embed_missing,
     embedder,
     plain,
     put,
@@ -21,6 +22,8 @@ from os1_edge.remember.cli_common import (
     say,
     span,
     time_of,
+    undo_for,
+    window,
     yes,
 )
 from os1_edge.remember.connection import BadMemory
@@ -28,6 +31,8 @@ from os1_edge.remember.edit import edit as correct
 from os1_edge.remember.forget import TABLES, Row
 from os1_edge.remember.rows import now
 from os1_edge.remember.store import Store
+from os1_edge.remember.trash import Window, purge
+from os1_edge.remember.undo import undo as take_back
 
 SHOWN = 20
 """Rows shown before it is asked; more are counted."""
@@ -51,16 +56,35 @@ def edit(memory: Access, id_: str, text: str, as_json: bool) -> None:
 @click.command()
 @access
 @click.argument("ids", nargs=-1, required=True)
+@undo_for
 @yes
 @as_json
-def delete(memory: Access, ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
+def delete(memory: Access, ids: tuple[str, ...], undo_for: str | None, yes: bool, as_json: bool) -> None:
     """Delete the memories named by their IDS, with what rested on them alone."""
+    undo = window(undo_for)
     rows = [row_of(text) for text in ids]
     with memory.opened() as store:
         for kind, number in rows:
             if not store.rows(f"SELECT 1 FROM {TABLES[kind]} WHERE id = ?", number):
                 raise BadMemory(f"there is no {kind}:{number} in the memory; nothing was deleted")
-        _forget(store, rows, yes, as_json)
+        _forget(store, rows, undo, yes, as_json)
+
+
+@click.command()
+@access
+@as_json
+def undo(memory: Access, as_json: bool) -> None:
+    """Take the latest forgetting back: one by voice or with --undo-for, whose time is not over."""
+    with memory.opened() as store:
+        restored = take_back(store)
+        if restored is not None and (model := embedder()) is not None:
+            embed_missing(store, model, lambda _: None)
+    if as_json:
+        put({"restored": restored.back if restored else {}})
+    elif restored is None:
+        say("nothing can be undone")
+    else:
+        say(f"back again, as before {restored.forgotten:%Y-%m-%d %H:%M}: {counted(restored.back)}")
 
 
 @click.command()
@@ -73,6 +97,7 @@ def delete(memory: Access, ids: tuple[str, ...], yes: bool, as_json: bool) -> No
 @click.option("--expired", is_flag=True, help="What is older or more than the [remember] settings keep.")
 @click.option("--clear", is_flag=True, help="Nothing more, but leave no trace of what was deleted before.")
 @click.option("--dry-run", is_flag=True, help="Only show it.")
+@undo_for
 @click.option("--config", "config_file", type=PATH, help="Settings (TOML), for --expired.")
 @yes
 @as_json
@@ -86,6 +111,7 @@ def forget(
     expired: bool,
     clear: bool,
     dry_run: bool,
+    undo_for: str | None,
     config_file: object,
     yes: bool,
     as_json: bool,
@@ -94,17 +120,21 @@ def forget(
 
     It is shown first and asked for. Words, vectors and index entries are overwritten in the file, and so is
     what was made of them; copies (backups, exports) are yours to delete and are named where they are known.
+    With --undo-for it lies apart in the file for that long, unless --clear comes first.
     """
     ways = [last or since or until, what, expired, clear]
     if sum(map(bool, ways)) != 1:
         raise click.UsageError("say what: one of --last (or --since, --until), --about, --expired, --clear")
+    undo = window(undo_for)
+    if undo is not None and (clear or expired):
+        raise click.UsageError("what is too old or deleted already cannot be undone")
     with memory.opened() as store:
         if clear:
-            _told_left(forgetting.clear(store), as_json)
+            _told_left(purge(store), as_json)
         elif expired:
             _expire(store, config_file, dry_run, as_json)
         elif what:
-            _forget_about(store, what, similar, dry_run, yes, as_json)
+            _forget_about(store, what, similar, dry_run, undo, yes, as_json)
         else:
             begins, ends = time_of(since), time_of(until)
             if last:
@@ -112,10 +142,12 @@ def forget(
                     raise click.UsageError("give --last or --since and --until, not both")
                 begins = now() - span(last)
             rows = forgetting.within(store, begins, ends)
-            _forget(store, rows, yes, as_json, dry_run)
+            _forget(store, rows, undo, yes, as_json, dry_run)
 
 
-def _forget_about(store: Store, what: str, similar: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+def _forget_about(
+    store: Store, what: str, similar: bool, dry_run: bool, undo: Window | None, yes: bool, as_json: bool
+) -> None:
     try:
         found = about(store, what, embedder())
     except ValueError as e:
@@ -126,7 +158,7 @@ def _forget_about(store: Store, what: str, similar: bool, dry_run: bool, yes: bo
         _show("says it", said)
         _show("may mean it" + ("" if similar else " (stays; --similar forgets these too)"), meant)
     plan = foresee_about(store, what, found if similar else said)
-    _carry_out(store, plan, yes, as_json, dry_run, [m for m in meant if not similar])
+    _carry_out(store, plan, undo, yes, as_json, dry_run, [m for m in meant if not similar])
 
 
 def _show(heading: str, mentions: list[Mention]) -> None:
@@ -138,13 +170,16 @@ def _show(heading: str, mentions: list[Mention]) -> None:
         say(f"  and {len(mentions) - SHOWN} more")
 
 
-def _forget(store: Store, rows: list[Row], yes: bool, as_json: bool, dry_run: bool = False) -> None:
-    _carry_out(store, forgetting.foresee(store, rows), yes, as_json, dry_run)
+def _forget(
+    store: Store, rows: list[Row], undo: Window | None, yes: bool, as_json: bool, dry_run: bool = False
+) -> None:
+    _carry_out(store, forgetting.foresee(store, rows), undo, yes, as_json, dry_run)
 
 
 def _carry_out(
     store: Store,
     plan: forgetting.Forgetting,
+    undo: Window | None,
     yes: bool,
     as_json: bool,
     dry_run: bool = False,
@@ -169,7 +204,7 @@ def _carry_out(
     if not yes:
         again = f"; {counted(plan.remade)} made again without it" if plan.remade else ""
         click.confirm(f"Forget {counted(plan.gone)}{again}?", abort=True, err=True)
-    receipt = forgetting.carry_out(store, plan)
+    receipt = forgetting.carry_out(store, plan, undo=undo)
     if as_json:
         put(
             {
@@ -178,12 +213,15 @@ def _carry_out(
                 "similar": left_alone,
                 "copies": receipt.copies,
                 "left": receipt.left,
+                "undo_until": receipt.undo_until,
             }
         )
         return
     say(f"forgotten: {counted(receipt.gone)}")
     if receipt.remade:
         say(f"made again without it: {counted(receipt.remade)}")
+    if receipt.undo_until:
+        say(f"until {receipt.undo_until:%Y-%m-%d %H:%M} it can be undone: os1 memory undo")
     for copy in receipt.copies:
         say(f"a copy may still hold it: {copy}")
     if receipt.left:
@@ -217,4 +255,4 @@ def _told_left(left: str, as_json: bool) -> None:
     put({"left": left}) if as_json else say(left or "nothing that was deleted is left in the file")
 
 
-COMMANDS = (edit, delete, forget)
+COMMANDS = (edit, delete, forget, undo)

@@ -21,7 +21,9 @@ from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.forget import TABLES, Row
 from os1_edge.remember.key import BadKey, KeySource, default_memory_file
 from os1_edge.remember.rekey import find_key
+from os1_edge.remember.rows import now
 from os1_edge.remember.store import Store
+from os1_edge.remember.trash import Window, purge_due
 from os1_edge.remember.vectors import Vector
 
 PATH = click.Path(path_type=Path)
@@ -59,6 +61,7 @@ class Access:
             raise BadMemory(f"{self.file}: there is no memory yet")
         store = Store(self.file, self.key())
         try:
+            purge_due(store, now())
             yield store
         except sqlcipher3.DatabaseError as e:
             hint = "end the other OS-1 first" if "locked" in str(e) else "see: os1 memory check"
@@ -101,6 +104,26 @@ def access(command: Callable[..., Any]) -> Callable[..., Any]:
 def as_json(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")(command)
+
+
+def undo_for(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds ``--undo-for``; ``window`` reads it."""
+    help_ = "How long os1 memory undo can take it back (10m, 7d at most); default: it is gone at once."
+    return click.option("--undo-for", help=help_)(command)
+
+
+def window(undo_for: str | None) -> Window | None:
+    """Reads ``--undo-for``.
+
+    Raises:
+        click.BadParameter: it is no span of time, or too long.
+    """
+    if undo_for is None:
+        return None
+    try:
+        return Window.of(now(), span(undo_for).total_seconds())
+    except ValueError as e:
+        raise click.BadParameter(str(e)) from None
 
 
 def yes(command: Callable[..., Any]) -> Callable[..., Any]:

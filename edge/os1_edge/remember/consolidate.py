@@ -22,6 +22,7 @@ from os1_edge.remember.rows import Job
 from os1_edge.remember.sessions import GAP_S
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
+from os1_edge.remember.trash import purge_due
 
 log = logging.getLogger(__name__)
 
@@ -145,8 +146,9 @@ class Consolidator:
         return done
 
     def _tidy(self, now: datetime) -> None:
-        """Ends what nothing more can belong to."""
+        """Ends what nothing more can belong to, and what could be undone for a while."""
         store = self._memory.store
+        purge_due(store, now)
         self._memory.timeline.close_stale(now)
         for (last,) in unsummarised(store, now, self._memory.session_gap_s):
             derived.add_job(store, "summarise", "turn", last)

@@ -13,17 +13,18 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-import sqlcipher3
 
 from os1_edge.events import RealtimeContext
 from os1_edge.remember import derived
 from os1_edge.remember.backup import backups
 from os1_edge.remember.cluster import EventClusterer
+from os1_edge.remember.erase import clear, note_traces
 from os1_edge.remember.mend import compact
 from os1_edge.remember.rows import now
 from os1_edge.remember.schema import TABLE_OF
 from os1_edge.remember.sessions import extract
 from os1_edge.remember.store import Store
+from os1_edge.remember.trash import Window, empty, put_aside
 
 TABLES = {**TABLE_OF, "context": "contexts"}
 
@@ -75,6 +76,8 @@ class Receipt:
     """Files that may still hold it: copies that this memory made, or that lie beside it."""
     left: str
     """Why traces may still be in the file; empty: there are none."""
+    undo_until: datetime | None = None
+    """Until when it can be undone (``trash.undo``); ``None``: it is for good."""
 
 
 def foresee(
@@ -90,11 +93,18 @@ def foresee(
         return Forgetting(rows, _count(db, "going"), _count(db, "remade"), again, says)
 
 
-def carry_out(store: Store, forgetting: Forgetting, *, clear_file: bool = True) -> Receipt:
-    """Forgets it: all of it, or on an error nothing.
+def carry_out(
+    store: Store, forgetting: Forgetting, *, clear_file: bool = True, undo: Window | None = None
+) -> Receipt:
+    """Forgets it: all of it, or on an error nothing. It cannot be found or recalled any more.
 
-    ``clear_file``: also leave no trace in the file, which takes seconds in a big one; who speaks with the
-    wearer may do that later (``clear``). It cannot be found or recalled any more either way.
+    Args:
+        store: the memory.
+        forgetting: what ``foresee`` worked out.
+        clear_file: also leave no trace in the file, which takes seconds in a big one; who speaks with the
+            wearer may do that later (``clear``).
+        undo: for how long it can be undone; it lies in the file till then (``trash``). ``None``: it is gone
+            for good, and with it what earlier forgettings had put aside, which may say the same.
 
     What is made again has no vector until the embedder comes by (``Store.without_vector``), and its better
     words are asked for anew (``jobs``).
@@ -102,6 +112,10 @@ def carry_out(store: Store, forgetting: Forgetting, *, clear_file: bool = True) 
     with store.transaction() as db, _marked(db, forgetting.chosen, _SPREAD, forgetting.reworded):
         gone, remade = _count(db, "going"), _count(db, "remade")
         again = list(db.execute("SELECT kind, id FROM remade ORDER BY kind, id"))
+        if undo is None:
+            empty(db)
+        elif gone or remade:
+            put_aside(db, undo, gone)
         _leave_note(db)
         _take_back(store, db)
         _delete(db)
@@ -109,6 +123,9 @@ def carry_out(store: Store, forgetting: Forgetting, *, clear_file: bool = True) 
             _REMAKE[kind](store, db, row, forgetting.says)
         if _share_used(db) < SPARSE:
             compact(db)
+        note_traces(db)
+    if undo is not None:
+        return Receipt(gone, remade, copies_of(store), "", undo.until if gone or remade else None)
     left = clear(store) if clear_file else "traces are left in the file; run: os1 memory forget --clear"
     return Receipt(gone, remade, copies_of(store), left)
 
@@ -120,6 +137,7 @@ def expire(store: Store, rows: Iterable[Row]) -> dict[str, int]:
         _delete(db)
         if _share_used(db) < SPARSE:
             compact(db)
+        note_traces(db)
     clear(store)
     return gone
 
@@ -129,28 +147,6 @@ def copies_of(store: Store) -> tuple[str, ...]:
     path = store.path
     beside = [str(p) for glob in (".v*.bak", ".damaged-*") for p in path.parent.glob(f"{path.name}{glob}")]
     return tuple(sorted({*beside, *backups(store)}))
-
-
-def clear(store: Store) -> str:
-    """Leaves nothing deleted in the file or its write-ahead log; returns why that was not possible, if so.
-
-    ``secure_delete`` overwrites what is deleted, but not what SQLite had copied within the file before, and
-    the tree over the full-text index keeps words of its old pages (both measured). So the full-text index and
-    the file are written anew: about 3 s for 100 MB, and as much room on the disk for a moment.
-    """
-    with store.reading() as db:
-        try:
-            db.execute("INSERT INTO items_fts (items_fts) VALUES ('rebuild')")
-            db.execute("PRAGMA temp_store = FILE")  # encrypted like the file; in memory it would be all of it
-            db.execute("VACUUM")
-            busy = int(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
-        except sqlcipher3.OperationalError as e:
-            return f"what was deleted may still be found in the file ({e}); run: os1 memory forget --clear"
-        finally:
-            db.execute("PRAGMA temp_store = MEMORY")
-    if busy:
-        return "another process reads the memory; its log is cleared when that one ends"
-    return ""
 
 
 @contextmanager
@@ -233,10 +229,16 @@ def _count(db: Any, table: str) -> dict[str, int]:
 
 
 def _leave_note(db: Any) -> None:
-    """So that an import does not bring it back."""
+    """So that an import does not bring it back, nor the old words of what is made again."""
     for kind in ("turn", "context", "event", "summary", "profile"):
         db.execute(
             f"INSERT OR IGNORE INTO forgotten SELECT uid, ? FROM {TABLES[kind]} WHERE id IN ({_GOING} ?)",
+            (now().isoformat(), kind),
+        )
+    for kind in ("event", "summary"):
+        db.execute(
+            f"INSERT OR IGNORE INTO forgotten SELECT uid, ? FROM {TABLES[kind]} "
+            "WHERE id IN (SELECT id FROM remade WHERE kind = ?)",
             (now().isoformat(), kind),
         )
 
@@ -244,7 +246,7 @@ def _leave_note(db: Any) -> None:
 def _take_back(store: Store, db: Any) -> None:
     """What a forgotten line had ended is true again, unless the line itself was what the wearer chose."""
     going = f"({_GOING} 'profile')"
-    db.execute(
+    while db.execute(  # what had ended it may have been ended by what goes too
         f"""UPDATE profile SET superseded_by = (SELECT n.superseded_by FROM profile n
               WHERE n.id = profile.superseded_by),
             valid_to = CASE WHEN superseded_by IN (SELECT id FROM going WHERE kind = 'profile')
@@ -253,7 +255,8 @@ def _take_back(store: Store, db: Any) -> None:
                 ON g.kind = s.source_kind AND g.id = s.source_id WHERE s.profile_id = profile.superseded_by)
               THEN NULL ELSE valid_to END
             WHERE superseded_by IN {going} AND id NOT IN {going}"""
-    )
+    ).rowcount:
+        pass
     for row, text, learned in db.execute(
         "SELECT id, text, learned FROM profile p WHERE superseded_by IS NULL AND valid_to IS NULL "
         f"AND id NOT IN {going} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TypeVar
 
 from os1_edge.events import RealtimeContext
@@ -13,15 +13,18 @@ from os1_edge.remember import derived
 from os1_edge.remember.about import about, foresee_about
 from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
-from os1_edge.remember.forget import Forgetting, Receipt, Row, carry_out, foresee
+from os1_edge.remember.forget import Forgetting, Receipt, Row, carry_out, foresee, within
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.learning import learn, withdraw
 from os1_edge.remember.recall import Hit, Recall, RecallRules
 from os1_edge.remember.rows import WEARER, ProfileEntry, Source, StoredTurn
+from os1_edge.remember.rows import now as machine_time
 from os1_edge.remember.sessions import GAP_S, session_of
 from os1_edge.remember.statements import statements
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
+from os1_edge.remember.trash import UNDO_S, Undoable, Window, purge, purge_due, undoable
+from os1_edge.remember.undo import Restored, undo
 
 T = TypeVar("T")
 
@@ -105,17 +108,70 @@ class Memory:
         """The daily events, oldest first; the one that still goes on as it stands."""
         return await self.run(self._events)
 
-    async def forget_last(self, span: timedelta, now: datetime) -> Receipt:
-        """Forgets what was said and seen in the last ``span`` before ``now``, and what rests on it alone."""
-        return await self.run(self._forget_since, now - span)
+    async def would_forget_span(self, since: datetime, until: datetime | None = None) -> Forgetting:
+        """What ``forget_span`` would forget, to be told before; nothing is changed."""
+        return await self.run(self._foresee_span, since, until)
 
-    async def forget_about(self, what: str) -> Receipt:
-        """Forgets everything that speaks of ``what``; what may only mean it stays.
+    async def would_forget_about(self, what: str) -> Forgetting:
+        """What ``forget_about`` would forget, to be told before; nothing is changed.
 
         Raises:
             ValueError: there is no word in ``what``.
         """
-        return await self.run(self._forget_about, what)
+        return await self.run(self._foresee_about, what)
+
+    async def forget_span(
+        self,
+        since: datetime,
+        until: datetime | None = None,
+        *,
+        now: datetime | None = None,
+        undo_for_s: float = UNDO_S,
+    ) -> Receipt:
+        """Forgets what was said and seen from ``since`` on and before ``until``, and what rests on it alone.
+
+        Args:
+            since: the wearer's local time.
+            until: the same; ``None``: up to the present.
+            now: the same; the window to undo it begins then. ``None``: this machine's.
+            undo_for_s: how long ``undo_forget`` can take it back; 0: it is gone at once, and with it what
+                could be undone before, which takes seconds in a big file.
+
+        Raises:
+            ValueError: ``undo_for_s`` is below 0 or more than a week.
+        """
+        return await self.run(self._forget, lambda: self._foresee_span(since, until), now, undo_for_s)
+
+    async def forget_about(
+        self, what: str, *, now: datetime | None = None, undo_for_s: float = UNDO_S
+    ) -> Receipt:
+        """Forgets everything that speaks of ``what``; what may only mean it stays. Otherwise as
+        ``forget_span``.
+
+        Raises:
+            ValueError: there is no word in ``what``, or as there.
+        """
+        return await self.run(self._forget, lambda: self._foresee_about(what), now, undo_for_s)
+
+    async def forget_rows(
+        self, rows: Iterable[Row], *, now: datetime | None = None, undo_for_s: float = UNDO_S
+    ) -> Receipt:
+        """Forgets rows (kind, id), such as the wearer points at. Otherwise as ``forget_span``."""
+        return await self.run(self._forget, lambda: foresee(self.store, rows), now, undo_for_s)
+
+    async def undo_forget(self, now: datetime | None = None) -> Restored | None:
+        """Takes the latest forgetting back; ``None``: there is none, or its time was over at ``now``."""
+        restored = await self.run(self._undo, now)
+        self.news.set()
+        return restored
+
+    async def undoable(self) -> list[Undoable]:
+        """The forgettings that can be undone, the latest first."""
+        return await self.run(undoable, self.store)
+
+    async def purge(self) -> str:
+        """Makes what was forgotten final, now; returns why traces may still be in the file, if so."""
+        return await self.run(purge, self.store)
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """Does ``work`` in the memory's thread, after what waits there."""
@@ -171,26 +227,26 @@ class Memory:
         found = self.store.rows("SELECT max(id) FROM turns WHERE superseded_by IS NULL")[0][0]
         return next(iter(self.store.turns("id = ?", found)), None) if found is not None else None
 
-    def _forget_since(self, since: datetime) -> Receipt:
-        rows = [
-            (kind, int(row[0]))
-            for kind, table in (("turn", "turns"), ("context", "contexts"))
-            for row in self.store.rows(f"SELECT id FROM {table} WHERE time >= ?", since.isoformat())
-        ]
-        return self._forget(rows)
+    def _foresee_span(self, since: datetime, until: datetime | None) -> Forgetting:
+        return foresee(self.store, within(self.store, since, until))
 
-    def _forget_about(self, what: str) -> Receipt:
+    def _foresee_about(self, what: str) -> Forgetting:
+        return foresee_about(self.store, what, about(self.store, what))
+
+    def _forget(self, plan: Callable[[], Forgetting], now: datetime | None, undo_for_s: float) -> Receipt:
+        undo = Window.of(now or machine_time(), undo_for_s)
         self.timeline.forget_state()
-        return self._carry_out(foresee_about(self.store, what, about(self.store, what)))
-
-    def _forget(self, rows: Iterable[Row]) -> Receipt:
-        self.timeline.forget_state()
-        return self._carry_out(foresee(self.store, rows))
-
-    def _carry_out(self, plan: Forgetting) -> Receipt:
-        receipt = carry_out(self.store, plan)
+        receipt = carry_out(self.store, plan(), undo=undo)
         self.vectors_missing = True
         return receipt
+
+    def _undo(self, now: datetime | None) -> Restored | None:
+        if now is not None:
+            purge_due(self.store, now)
+        self.timeline.forget_state()
+        restored = undo(self.store)
+        self.vectors_missing = True
+        return restored
 
     def _events(self) -> list[DailyEvent]:
         kept = [

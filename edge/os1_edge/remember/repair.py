@@ -39,6 +39,8 @@ _TABLES = {
     "profile": "id",
     "profile_sources": "profile_id",
     "jobs": "id",
+    "trash_batches": "id",
+    "trash": "id",
     "items": "id",
     "item_vectors": "id",
 }
@@ -55,6 +57,7 @@ _LOOSE = (
     "INSERT OR IGNORE INTO meta VALUES ('device', lower(hex(randomblob(16))))",
     "INSERT OR IGNORE INTO embedders (id, name) VALUES (1, 'all-MiniLM-L6-v2 int8')",
     "INSERT OR IGNORE INTO meta VALUES ('embedder', '1')",
+    "DELETE FROM trash WHERE batch NOT IN (SELECT id FROM trash_batches)",  # last: not in older files
 )
 """What makes saved rows fit together again, whatever was lost between them."""
 
@@ -219,7 +222,7 @@ def _save(damaged: Path, draft: Path, key: bytes) -> tuple[dict[str, int], dict[
         _tables(new, step)
         saved, unreadable = _fill(old, new)
         if step > 1:
-            for statement in _LOOSE:
+            for statement in _LOOSE[: None if step > 2 else -1]:
                 new.execute(statement)
             mend(new)
         new.execute("COMMIT")

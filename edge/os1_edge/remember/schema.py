@@ -280,4 +280,20 @@ SECOND = f"""
 """
 """Needs the functions that ``migrate`` registers: uid_of, seconds_of, pack_of, bits_of."""
 
-STEPS: tuple[str, ...] = (FIRST, SECOND)
+THIRD = """
+    CREATE TABLE trash_batches (       -- forgettings that can be undone yet
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      time TEXT NOT NULL,
+      until TEXT NOT NULL,             -- from then on they are for good
+      gone TEXT NOT NULL               -- JSON: rows by kind
+    ) STRICT;
+    CREATE TABLE trash (
+      id INTEGER PRIMARY KEY,
+      batch INTEGER NOT NULL REFERENCES trash_batches(id) ON DELETE CASCADE,
+      kind TEXT NOT NULL,
+      row TEXT NOT NULL                -- JSON: as it was
+    ) STRICT;
+    CREATE INDEX trash_by_batch ON trash (batch, kind);
+"""
+
+STEPS: tuple[str, ...] = (FIRST, SECOND, THIRD)

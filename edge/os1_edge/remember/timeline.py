@@ -7,6 +7,7 @@ pictures have been seen), so the newest ``LATE_S`` wait before they are compared
 
 from __future__ import annotations
 
+import json
 from bisect import insort
 from collections.abc import Callable
 from copy import deepcopy
@@ -27,6 +28,28 @@ another recording, or a clock set back: the events so far end."""
 _OPEN_SINCE = "timeline.open_since"
 """Note in the file: the first row of ``contexts`` that may be open. An event that the wearer deleted leaves
 contexts without one; they must not come back as another."""
+
+_REOPENED = "timeline.reopened"
+"""Note in the file, a JSON list: earlier rows that are open all the same, brought back by an undo."""
+
+OPEN = (
+    "event_id IS NULL AND (id >= (SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM meta "
+    f"WHERE key = '{_OPEN_SINCE}') OR id IN (SELECT j.value FROM meta, json_each(meta.value) j "
+    f"WHERE meta.key = '{_REOPENED}'))"
+)
+"""SQL condition: the contexts that belong to no event yet."""
+
+
+def reopen(store: Store, contexts: list[int]) -> None:
+    """These contexts (ids), put back, belong to no event yet. Whoever holds a ``Timeline`` of this memory
+    calls ``forget_state``."""
+    with store.transaction() as db:
+        open_yet = db.execute(
+            "SELECT c.id FROM contexts c, meta m, json_each(m.value) j "
+            "WHERE m.key = ? AND c.id = j.value AND c.event_id IS NULL",
+            (_REOPENED,),
+        ).fetchall()
+        store.set_meta(_REOPENED, json.dumps(sorted({*contexts, *(row[0] for row in open_yet)})))
 
 
 class Timeline:
@@ -89,8 +112,7 @@ class Timeline:
 
     def _load(self) -> list[int]:
         self._reset()
-        since = int(self._store.meta(_OPEN_SINCE) or 0)
-        self._waiting = self._store.stored_contexts("event_id IS NULL AND id >= ?", since)
+        self._waiting = self._store.stored_contexts(OPEN)
         self._newest = self._waiting[-1].time if self._waiting else None
         self._read = True
         return self._feed()
