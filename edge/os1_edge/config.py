@@ -150,6 +150,19 @@ class Converse(_Section):
     """Idle time after which a new conversation starts."""
     ablation: Literal["none", "without profile", "without profile and history", "without context"] = "none"
     """What replies may not rest on; for evaluation."""
+    persona: str = "companion"
+    """"companion", "listener", "lively", "plain", or the path of a file of one's own (docs/converse.md)."""
+    questions: Literal["none", "few", "some", "many"] | Share | None = None
+    """How many of its replies may end with a question, or their share; without it, as the persona says."""
+    helpline: Annotated[str, Field(max_length=300)] = ""
+    """A sentence that names help where the wearer lives, for when they may be in danger. The one without it
+    names no number, as a wrong one is worse than none."""
+    proactive: bool = True
+    """Speak first, rarely: a reminder that is due, a place, a person, a silence after distress."""
+    quiet_hours: Annotated[str, Field(pattern=r"^([01]?\d|2[0-3]):[0-5]\d-([01]?\d|2[0-3]):[0-5]\d$")] = (
+        "22:00-07:00"
+    )
+    """When it does not, but for what the wearer asked to be reminded of."""
 
 
 class Offload(_Section):

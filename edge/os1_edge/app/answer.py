@@ -13,7 +13,6 @@ from time import perf_counter
 
 from os1_edge.app.trace import TurnTrace, tell_failure
 from os1_edge.clock import Calendar
-from os1_edge.converse.guard import fault
 from os1_edge.converse.reply import Asked, Replier
 from os1_edge.events import RATE, Samples, SpeechPaused, TurnEnded
 from os1_edge.faculties import Faculties
@@ -93,25 +92,31 @@ class Answerer:
     async def clauses(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:
         """The reply's clauses as they are complete, only such as may be spoken; always at least one."""
         if asked.plan.fixed is not None:
-            trace.route, trace.route_reason = "rule", "nothing known or in view answers it"
+            trace.route, trace.route_reason = "rule", asked.plan.reason
             yield asked.plan.fixed
+            if asked.plan.closing:
+                yield asked.plan.closing
             return
-        spoke, wrong = "", "the language engine said nothing"
+        editor, wrong = self._replier.editor(asked), "the language engine said nothing"
         try:
             async with aclosing(self._written(trace, asked)) as written:
                 async for clause in written:
-                    if (found := fault(clause, asked.heard, asked.plan.health, spoke)) is not None:
-                        wrong = found
+                    edit = editor.take(clause)
+                    if edit.kind == "say":
+                        yield edit.text
+                        continue
+                    wrong = edit.reason
+                    if edit.kind != "leave off":
                         break
-                    yield clause
-                    spoke = f"{spoke} {clause}"
         except EngineError as e:
             tell_failure(f"the language engine in turn {trace.ended.turn_id}", e)
             wrong = trace.route_reason = "the language engine failed"
             trace.route = "fallback"
-        if not spoke:
+        if not editor.said:
             trace.route, trace.route_reason = "fallback", wrong
             yield asked.plan.fallback
+        if last := editor.last():
+            yield last
 
     async def _written(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:
         """The clauses that the language engine writes."""

@@ -28,8 +28,8 @@ _OWN = re.compile(r"\b(?:I|I'm|(?<!tell )(?<!remind )me|my|mine|we|us|our)\b", r
 """A question with one of these is about the wearer: without a fact there is no answer to it."""
 
 
-def persona() -> str:
-    """Who OS-1 is and how it answers: ``prompts/reply.md``."""
+def rules() -> str:
+    """What every persona keeps to: ``prompts/reply.md``."""
     return files("os1_edge.converse").joinpath("prompts/reply.md").read_text("utf-8").strip()
 
 
@@ -44,9 +44,11 @@ class Notes:
     """Profile lines that must not be forgotten in this turn: allergies, when it is about food."""
 
 
-def system_message() -> Message:
-    """The persona."""
-    return Message("system", persona())
+def system_message(
+    persona: str = "You are OS-1, a warm companion who lives in the wearer's glasses.",
+) -> Message:
+    """The persona and the rules that it keeps to."""
+    return Message("system", f"{persona} {rules()}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,10 @@ class Plan:
     """What to say when the model gives nothing that can be spoken."""
     health: tuple[str, ...] = ()
     """The profile lines that the reply must mind."""
+    closing: str = ""
+    """Said at the end, unless the reply sends the wearer to somebody itself."""
+    reason: str = "nothing known or in view answers it"
+    """Why ``fixed`` is the reply."""
 
 
 def plan(heard: str, notes: Notes) -> Plan:

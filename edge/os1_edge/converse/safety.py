@@ -21,7 +21,8 @@ Danger = Literal["crisis", "emergency"]
 Advice = Literal["medical", "legal"]
 
 _CRISIS = re.compile(
-    r"\bkill(?:ing)? my ?self\b|\b(?:end|ending|take|taking) my (?:own )?life\b|\bend it all\b"
+    r"\bkill(?:ing)? my ?self\b|\b(?:end|ending|take|taking) my (?:own )?life\b(?! (?:story|insurance"
+    r"|savings|lessons?))|\bend it all\b"
     r"|\b(?:want|wanted|wish|going|ready|rather|like) to (?:die|be dead|disappear forever)\b"
     r"|\b(?:don't|do not|can't|cannot|no longer) (?:want|wanna) to (?:live|be alive|go on living|wake up)\b"
     r"|\bwanna die\b|\bwish i (?:was|were|had never been) (?:dead|born)\b|\bi(?:'d"

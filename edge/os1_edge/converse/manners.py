@@ -1,0 +1,81 @@
+"""What a companion keeps to in every reply: its persona, care, length, how much it asks, the language.
+
+Pure but for what it counts, and it counts only what was really said: a turn that is worked on ahead of its
+end changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from os1_edge.config import Converse
+from os1_edge.converse import balance, safety
+from os1_edge.converse.editing import Editor, Limits
+from os1_edge.converse.language import LANGUAGES, NAMES, instruction, language_of
+from os1_edge.converse.persona import Persona, load, share_of
+from os1_edge.converse.prompt import NO_IDEA, NOTED, NOTHING_IN_VIEW, UNKNOWN, Plan
+from os1_edge.converse.texts import text
+
+_LINES = {UNKNOWN: "unknown", NOTHING_IN_VIEW: "nothing in view", NOTED: "noted", NO_IDEA: "no idea"}
+"""The prompt's fixed lines, by their names in ``texts``."""
+
+
+@dataclass(slots=True)
+class Manners:
+    """One companion's. Use it in one loop."""
+
+    persona: Persona
+    limits: Limits
+    helpline: str = ""
+    spoken: str = "en"
+    """Code of the language that the wearer spoke last."""
+    follows: bool = True
+    """Whether the language is told from the words, or fixed by the settings."""
+    asked: deque[bool] = field(default_factory=lambda: deque(maxlen=balance.REMEMBERED))
+    """Of the replies so far, whether each asked something."""
+
+    @staticmethod
+    def of(converse: Converse, language: str = "auto") -> Manners:
+        """As the settings want them.
+
+        Raises:
+            BadFile: the persona cannot be read.
+        """
+        persona = load(converse.persona)
+        share = None if converse.questions is None else share_of(converse.questions)
+        limits = Limits(persona.length, persona.questions if share is None else share)
+        follows = language not in NAMES
+        return Manners(persona, limits, converse.helpline, "en" if follows else language, follows)
+
+    def language(self, heard: str) -> str:
+        """The language to answer ``heard`` in."""
+        return language_of(heard, self.spoken) if self.follows else self.spoken
+
+    def minded(self, plan: Plan, heard: str) -> Plan:
+        """``plan`` with care where it is needed, in the wearer's language."""
+        language = self.language(heard)
+        care = safety.care(heard, language, self.helpline)
+        if care.fixed:
+            return replace(plan, fixed=care.fixed, fallback=care.fixed, reason=care.reason)
+        extra = " ".join(filter(None, (care.instruction, instruction(language))))
+        return replace(
+            plan,
+            message=f"{plan.message}\n{extra}" if extra else plan.message,
+            fixed=None if plan.fixed is None else _said_in(plan.fixed, language),
+            fallback=_said_in(plan.fallback, language),
+            closing=care.closing,
+        )
+
+    def editor(self, heard: str, evidence: str, plan: Plan, scene: str) -> Editor:
+        """Who edits the reply to ``heard``; see ``Editor``."""
+        return Editor(heard, evidence, plan.health, scene, self.limits, tuple(self.asked), plan.closing)
+
+    def replied(self, heard: str, reply: str) -> None:
+        """``reply`` was heard, or as much of it as stands there."""
+        self.spoken = self.language(heard)
+        self.asked.append(balance.asks(reply))
+
+
+def _said_in(line: str, language: str) -> str:
+    return text(_LINES[line], language) if line in _LINES and language in LANGUAGES else line
