@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from memories import KEY, MONDAY, at, event, know, meaning, new, say, see, summary, texts
 
-from os1_edge.remember import forget
+from os1_edge.remember import derived, forget
+from os1_edge.remember.about import about, foresee_about
 from os1_edge.remember.backup import Lock, backup
 from os1_edge.remember.export import export
 from os1_edge.remember.key import from_passphrase, salt_of
@@ -129,6 +130,51 @@ def test_what_was_forgotten_here_does_not_come_back(tmp_path: Path) -> None:
     assert done.forgotten > 0
     assert content(b) == before
     assert import_lines(a, lines(b), "b").forgotten_there > 0  # told, not done: nobody asked for it here
+
+
+def older_and_remade(folder: Path) -> tuple[Store, list[str]]:
+    """An event and a session made again without Jack, and an export from before."""
+    store = new(folder, "a")
+    say(store, "t1", "Jack broke his arm.")
+    line = know(store, "The wearer likes bread.", [say(store, "t2", "I will bake bread today.", 1)])
+    row = event(store, [see(store, "kitchen", 0, "Jack!"), see(store, "kitchen", 5)], "Jack moaned.", 0)
+    about_jack = summary(store, "s1", "Jack, and bread.", 2)
+    derived.put_keys(store, "summary", about_jack, at(0), [("semantic", "Jack's arm", meaning("arm"))])
+    with store.transaction() as db:
+        db.execute(
+            "INSERT INTO profile_sources VALUES (?,'event',?,?,'Jack likes bread')",
+            (line, row, MONDAY.isoformat()),
+        )
+    before = lines(store)
+    forget.carry_out(store, foresee_about(store, "Jack", about(store, "Jack")))
+    return store, before
+
+
+def test_an_older_export_does_not_bring_back_the_words_of_what_was_made_again(tmp_path: Path) -> None:
+    store, before = older_and_remade(tmp_path)
+    without = content(store)
+    assert import_lines(store, before, "before").forgotten > 0
+    assert content(store) == without
+    assert about(store, "Jack") == []
+
+
+def test_nor_into_a_memory_that_was_restored_from_a_newer_one(tmp_path: Path) -> None:
+    store, before = older_and_remade(tmp_path)
+    restored = new(tmp_path, "b")
+    done = import_lines(restored, lines(store), "after")
+    assert done.forgotten_there == 0
+    assert content(restored) == content(store)
+    import_lines(restored, before, "before")
+    assert about(restored, "Jack") == []
+    assert content(restored) == content(store)
+
+
+def test_what_was_forgotten_on_one_device_does_not_come_from_a_third(tmp_path: Path) -> None:
+    store, before = older_and_remade(tmp_path)
+    other = lived(tmp_path, "b", "Bergen", 30)
+    import_lines(other, lines(store), "after")
+    import_lines(other, before, "before")
+    assert about(other, "Jack") == []
 
 
 Spoil = Callable[[list[str]], list[str]]

@@ -28,8 +28,9 @@ from os1_edge.remember.cli_common import (
 )
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.edit import edit as correct
-from os1_edge.remember.forget import TABLES, Row
+from os1_edge.remember.forget import Row
 from os1_edge.remember.rows import now
+from os1_edge.remember.schema import TABLES
 from os1_edge.remember.store import Store
 from os1_edge.remember.trash import Window, purge
 from os1_edge.remember.undo import undo as take_back

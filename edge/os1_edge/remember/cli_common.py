@@ -18,10 +18,11 @@ import click
 import sqlcipher3
 
 from os1_edge.remember.connection import BadMemory
-from os1_edge.remember.forget import TABLES, Row
+from os1_edge.remember.forget import Row
 from os1_edge.remember.key import BadKey, KeySource, default_memory_file
 from os1_edge.remember.rekey import find_key
 from os1_edge.remember.rows import now
+from os1_edge.remember.schema import TABLES
 from os1_edge.remember.store import Store
 from os1_edge.remember.trash import Window, purge_due
 from os1_edge.remember.vectors import Vector

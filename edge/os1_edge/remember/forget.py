@@ -21,12 +21,10 @@ from os1_edge.remember.cluster import EventClusterer
 from os1_edge.remember.erase import clear, note_traces
 from os1_edge.remember.mend import compact
 from os1_edge.remember.rows import now
-from os1_edge.remember.schema import TABLE_OF
+from os1_edge.remember.schema import TABLES
 from os1_edge.remember.sessions import extract
 from os1_edge.remember.store import Store
 from os1_edge.remember.trash import Window, empty, put_aside
-
-TABLES = {**TABLE_OF, "context": "contexts"}
 
 SAME_WORDS_S = 300
 """A turn's words stand in a context too, written within this time."""

@@ -27,8 +27,9 @@ from os1_edge.remember.lines import (
 from os1_edge.remember.mend import mend
 from os1_edge.remember.reconcile import reconcile
 from os1_edge.remember.rows import Kind, searched, seconds
-from os1_edge.remember.schema import DIMENSIONS, TABLE_OF
+from os1_edge.remember.schema import DIMENSIONS, TABLES
 from os1_edge.remember.store import Store
+from os1_edge.remember.trash import KINDS
 
 LONGEST_LINE = 4 << 20
 """Letters of a line. The longest that an export writes is a turn; nobody speaks this long."""
@@ -129,6 +130,9 @@ class _Merge:
         self._vectors = header.vectors and header.embedder == store.embedder()
         self.done = Imported()
         self._fresh_profile: list[int] = []
+        newest = "SELECT coalesce(max(id), 0) FROM"
+        self._last = {k: int(db.execute(f"{newest} {TABLES[k]}").fetchone()[0]) for k in KINDS}
+        """The last row of each kind before the import; ids only grow."""
         db.execute("DROP TABLE IF EXISTS temp.successors")
         db.execute("CREATE TEMP TABLE successors (kind TEXT, id INTEGER, successor BLOB)")
 
@@ -147,7 +151,7 @@ class _Merge:
     def finish(self) -> None:
         """Resolves what waited, and makes one profile of two."""
         for kind in ("turn", "profile"):
-            table = TABLE_OF[kind]
+            table = TABLES[kind]
             self._db.execute(
                 f"UPDATE {table} SET superseded_by = (SELECT n.id FROM temp.successors s "
                 f"JOIN {table} n ON n.uid = s.successor WHERE s.kind = '{kind}' AND s.id = {table}.id) "
@@ -254,7 +258,7 @@ class _Merge:
 
     def key(self, line: KeyLine) -> None:
         target = self._row(line.target_kind, line.target)
-        if target is None:
+        if target is None or self._is_forgotten(line.target):
             return self._unknown(line.target)
         found = self._db.execute(
             "INSERT OR IGNORE INTO index_keys (target_kind, target_id, dimension, text) VALUES (?,?,?,?) "
@@ -274,7 +278,7 @@ class _Merge:
 
     def source(self, line: SourceLine) -> None:
         entry, source = self._row("profile", line.profile), self._row(line.source_kind, line.source)
-        if entry is None or source is None:
+        if entry is None or source is None or self._is_forgotten(line.source):
             return self._unknown(line.profile if entry is None else line.source)
         added = self._db.execute(
             "INSERT OR IGNORE INTO profile_sources VALUES (?,?,?,?,?)",
@@ -284,9 +288,13 @@ class _Merge:
         return None
 
     def forgotten_line(self, line: ForgottenLine) -> None:
-        for kind in ("turn", "event", "summary", "profile", "context"):
-            if self._row(kind, line.uid) is not None:
+        # A row that came in these very lines was made again there: its old words are not to come either.
+        for kind, last in self._last.items():
+            row = self._row(kind, line.uid)
+            if row is not None and row <= last:
                 self.done.forgotten_there += 1
+                return
+        self._db.execute("INSERT OR IGNORE INTO forgotten VALUES (?,?)", (bytes.fromhex(line.uid), line.time))
 
     def _unknown(self, uid: str) -> None:
         if self._is_forgotten(uid):
@@ -299,27 +307,25 @@ class _Merge:
         return self._db.execute(query, (bytes.fromhex(uid),)).fetchone() is not None
 
     def _row(self, kind: str, uid: str) -> int | None:
-        table = "contexts" if kind == "context" else TABLE_OF[kind]
-        found = self._db.execute(f"SELECT id FROM {table} WHERE uid = ?", (bytes.fromhex(uid),)).fetchone()
+        query = f"SELECT id FROM {TABLES[kind]} WHERE uid = ?"
+        found = self._db.execute(query, (bytes.fromhex(uid),)).fetchone()
         return None if found is None else int(found[0])
 
     def _value(self, kind: str, row: int, column: str) -> Any:
-        table = "contexts" if kind == "context" else TABLE_OF[kind]
-        return self._db.execute(f"SELECT {column} FROM {table} WHERE id = ?", (row,)).fetchone()[0]
+        query = f"SELECT {column} FROM {TABLES[kind]} WHERE id = ?"
+        return self._db.execute(query, (row,)).fetchone()[0]
 
     def _insert(self, kind: str, columns: dict[str, Any]) -> int:
-        table = "contexts" if kind == "context" else TABLE_OF[kind]
         marks = ",".join("?" * len(columns))
         row = self._db.execute(
-            f"INSERT INTO {table} ({','.join(columns)}) VALUES ({marks})", tuple(columns.values())
+            f"INSERT INTO {TABLES[kind]} ({','.join(columns)}) VALUES ({marks})", tuple(columns.values())
         ).lastrowid
         self.done.count(self.done.new, kind)
         return int(row)
 
     def _update(self, kind: str, row: int, columns: dict[str, Any]) -> None:
-        table = "contexts" if kind == "context" else TABLE_OF[kind]
         marks = ",".join(f"{name} = ?" for name in columns)
-        self._db.execute(f"UPDATE {table} SET {marks} WHERE id = ?", (*columns.values(), row))
+        self._db.execute(f"UPDATE {TABLES[kind]} SET {marks} WHERE id = ?", (*columns.values(), row))
         self.done.count(self.done.changed, kind)
 
     def _same(self, kind: str, row: int, importance: int | None) -> None:

@@ -25,6 +25,9 @@ TABLE_OF = {
     "key": "index_keys",
 }
 
+TABLES = {**TABLE_OF, "context": "contexts"}
+"""The table of every kind of row that is named by an id, as in ``turn:12``."""
+
 FIRST = f"""
     CREATE TABLE turns (
       id INTEGER PRIMARY KEY,

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from os1_edge.remember.erase import clear, has_traces, note_traces
+from os1_edge.remember.schema import TABLES
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import OPEN
 
@@ -27,13 +28,7 @@ LONGEST_S = 7 * 86_400.0
 KEPT = 20
 """Forgettings that can be undone; with another one the oldest is for good. Nobody takes back more."""
 
-TABLES = {
-    "event": "events",
-    "context": "contexts",
-    "turn": "turns",
-    "summary": "summaries",
-    "profile": "profile",
-}
+KINDS = ("event", "context", "turn", "summary", "profile")
 """In the order in which they can be put back: a context names its event."""
 
 
@@ -125,12 +120,12 @@ def _either(kind: str) -> str:
 
 def _touched() -> Iterator[tuple[str, str]]:
     """What a forgetting deletes or changes, by the name under which it is put aside."""
-    for kind, table in TABLES.items():
+    for kind in KINDS:
         noted = "EXISTS (SELECT 1 FROM forgotten f WHERE f.uid = r.uid) AS noted"
         which = f"r.id IN ({_either(kind)})"
         if kind == "profile":  # lines that a forgotten one had ended are true again meanwhile
             which += " OR r.superseded_by IN (SELECT id FROM going WHERE kind = 'profile')"
-        yield kind, f"SELECT r.*, {noted}{_EXTRA.get(kind, '')} FROM {table} r WHERE {which}"
+        yield kind, f"SELECT r.*, {noted}{_EXTRA.get(kind, '')} FROM {TABLES[kind]} r WHERE {which}"
     marked = "EXISTS (SELECT 1 FROM {} m WHERE m.kind = r.target_kind AND m.id = r.target_id)"
     target = f"({marked.format('going')} OR {marked.format('remade')})"
     place = "(SELECT location FROM items i WHERE i.kind = 'key' AND i.ref_id = r.id) AS location"

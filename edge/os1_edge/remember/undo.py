@@ -12,9 +12,10 @@ from os1_edge.remember import derived
 from os1_edge.remember.erase import note_traces
 from os1_edge.remember.reconcile import reconcile
 from os1_edge.remember.rows import moment, searched
+from os1_edge.remember.schema import TABLES
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import reopen
-from os1_edge.remember.trash import TABLES
+from os1_edge.remember.trash import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class _Undo:
     def put_back(self) -> None:
         """Rows first, then what leads from one to another, then what is searched."""
         self._db.execute("PRAGMA defer_foreign_keys = ON")  # a row may come before the one that it names
-        rows = {kind: self._rows(kind) for kind in TABLES}
+        rows = {kind: self._rows(kind) for kind in KINDS}
         for kind, found in rows.items():
             for row in found:
                 self._put(kind, row)
