@@ -16,6 +16,8 @@ from os1_edge.tomlfile import BadFile
 
 EDGE_PACKAGES = {
     "ai-edge-litert": "ai_edge_litert.interpreter",
+    "aiohttp": "aiohttp",
+    "cryptography": "cryptography.x509",
     "grpcio": "grpc",
     "livekit": "livekit.rtc",
     "llama-cpp-python": "llama_cpp",

@@ -12,9 +12,9 @@ import time
 from collections.abc import AsyncGenerator, Callable
 
 import numpy as np
-import soxr
 
 from os1_edge.device.programs import NoSound, Program
+from os1_edge.device.retimed import Retimed
 from os1_edge.device.ring import Ring
 from os1_edge.events import Samples
 
@@ -133,36 +133,37 @@ class PipeSpeaker:
         self._program, self._now = program, now
         self._lock = threading.Lock()
         self._feed: _Feed | None = None
-        self._resampler: soxr.ResampleStream | None = None
+        self._retimed: Retimed | None = None
 
     def begin(self, turn_id: str, revision: int, rate: int) -> None:
         """See ``Sink``."""
         feed = self._feed
         if feed is None or not feed.keep(IDLE_S):
             self._feed = feed = _Feed(self._program(rate), self._now)
-        self._resampler = None
-        if feed.ring.rate != rate:
-            self._resampler = soxr.ResampleStream(rate, feed.ring.rate, 1, dtype="float32")
+        self._retimed = Retimed(rate, feed.ring.rate)
 
     def write(self, block: Samples, at_s: float) -> None:
         """See ``Sink``."""
         feed = self._feed
-        if feed is None:
+        if feed is None or self._retimed is None:
             return
         if (error := feed.error) is not None:
             raise error
         feed.keep(IDLE_S)
-        if self._resampler is not None:
-            block = np.asarray(self._resampler.resample_chunk(block), np.float32)
-        feed.ring.put(block, at_s)
+        for samples, due_s in self._retimed.add(block, at_s):
+            feed.ring.put(samples, due_s)
 
     def drop(self, from_s: float) -> None:
         """See ``Sink``."""
-        if self._feed is not None:
+        if self._feed is not None and self._retimed is not None:
+            self._retimed.drop()
             self._feed.ring.drop(from_s)
 
     def end(self) -> str | None:
         """See ``Sink``."""
+        if self._feed is not None and self._retimed is not None:
+            for samples, due_s in self._retimed.finish():
+                self._feed.ring.put(samples, due_s)
         return None
 
     def close(self) -> None:

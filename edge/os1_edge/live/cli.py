@@ -22,26 +22,38 @@ PATH = click.Path(path_type=Path)
 )
 @click.option("--memory", type=PATH, help="Memory file; default: the wearer's own.")
 @click.option("--captions", is_flag=True, help="Print what is heard and said.")
-def run(config_file: Path | None, memory: Path | None, captions: bool) -> None:
+@click.option("--browser", is_flag=True, help="A browser is the glasses; the page's address is printed.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8471, show_default=True, help="Of the page.")
+@click.option("--lan", is_flag=True, help="Serve the page to the network as well, over TLS, to a phone.")
+def run(
+    config_file: Path | None, memory: Path | None, captions: bool, browser: bool, port: int, lan: bool
+) -> None:
     """Live with the wearer on this machine's microphone, speaker and camera, until Ctrl-C.
 
     `os1 doctor` says which devices there are; `os1 config init` writes the settings to choose others.
     """
+    if lan and not browser:
+        raise click.UsageError("--lan goes with --browser")
     from os1_edge.config import load_config
-    from os1_edge.live.devices import own_devices
     from os1_edge.live.record import Watched
-    from os1_edge.live.run import run_until_told
     from os1_edge.remember.key import default_memory_file
     from os1_edge.remember.rekey import find_key
 
     config = load_config(config_file)
     file = memory or default_memory_file()
-    devices = own_devices(config)
     key = find_key(file, _ask if sys.stdin.isatty() else None)
     watched = Watched(file.with_name("turns.jsonl"))
     if captions:
         _print_captions(watched)
-    asyncio.run(run_until_told(config, file, key, devices, watched, click.echo))
+    if browser:
+        from os1_edge.web.run import run_in_browser
+
+        asyncio.run(run_in_browser(config, file, key, watched, click.echo, port=port, lan=lan))
+    else:
+        from os1_edge.live.devices import own_devices
+        from os1_edge.live.run import run_until_told
+
+        asyncio.run(run_until_told(config, file, key, own_devices(config), watched, click.echo))
 
 
 def _ask(prompt: str) -> str:

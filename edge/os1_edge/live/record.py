@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from os1_edge.app import Observer, TurnTrace
-from os1_edge.events import RATE, PartialTranscript, SceneFrame
+from os1_edge.events import RATE, PartialTranscript, SeenFrame
 from os1_edge.see.scene import SceneDescription
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Watched(Observer):
                 log.warning("a watcher failed and is left out: %s", type(e).__name__)
                 self._watchers.remove(watcher)
 
-    def frame_described(self, frame: SceneFrame, description: SceneDescription) -> None:
+    def frame_described(self, frame: SeenFrame, description: SceneDescription) -> None:
         """See ``Observer``."""
         self.tell({"kind": "scene", "at_s": frame.at_s, "sentence": description.sentence})
 
@@ -75,20 +75,23 @@ class Watched(Observer):
     def turn_answered(self, trace: TurnTrace) -> None:
         """See ``Observer``."""
         self.newest.append(trace)
-        self.tell(
-            {
-                "kind": "turn",
-                "turn_id": trace.ended.turn_id,
-                "heard": trace.heard,
-                "reply": trace.reply,
-                "interrupted": trace.interrupted,
-                "route": trace.route,
-                "reason": trace.route_reason,
-                "voice_to_voice_s": voice_to_voice_s(trace),
-                "failed": trace.failed,
-            }
-        )
+        self.tell(self.told(trace))
         self._note(trace)
+
+    @staticmethod
+    def told(trace: TurnTrace) -> dict[str, Any]:
+        """A turn as a watcher is told of it."""
+        return {
+            "kind": "turn",
+            "turn_id": trace.ended.turn_id,
+            "heard": trace.heard,
+            "reply": trace.reply,
+            "interrupted": trace.interrupted,
+            "route": trace.route,
+            "reason": trace.route_reason,
+            "voice_to_voice_s": voice_to_voice_s(trace),
+            "failed": trace.failed,
+        }
 
     def _note(self, trace: TurnTrace) -> None:
         if self._log_file is None:

@@ -44,7 +44,11 @@ def load_image(path: Path | str) -> Image:
     Raises `UnreadableImage` for a file that is missing, empty, cut short, no picture, or above `MAX_PIXELS`.
     """
     path = Path(path)
-    data = _read(path)
+    return decode_image(_read(path), path)
+
+
+def decode_image(data: bytes, name: Path | str = "picture") -> Image:
+    """The same of an encoded picture that is no file; ``name`` stands in the error."""
     try:
         form, width, height = image_size(data)
         if width == 0 or height == 0:
@@ -56,7 +60,7 @@ def load_image(path: Path | str) -> Image:
             raise _BadHeader(f"cut short: the {form.upper()} data ends before the picture does")
         return _decode(data, alpha=has_alpha(data, form))
     except _BadHeader as error:
-        raise UnreadableImage(path, str(error)) from None
+        raise UnreadableImage(name, str(error)) from None
 
 
 def iter_video(path: Path | str, every_s: float) -> Iterator[tuple[float, Image]]:

@@ -19,8 +19,10 @@ class Sink(Protocol):
     """Where sound goes. No method may wait: a sink takes what is due a little later and plays it by
     itself."""
 
-    latency_s: float
-    """Seconds from the time at which a block is due to the ear."""
+    @property
+    def latency_s(self) -> float:
+        """Seconds from the time at which a block is due to the ear."""
+        ...
 
     def begin(self, turn_id: str, revision: int, rate: int) -> None:
         """A reply begins; its first block follows. Raises when there is no device."""

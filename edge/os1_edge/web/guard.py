@@ -1,0 +1,93 @@
+"""What every request passes: the right host, the page's own origin, a paired browser; and the headers that
+keep what is shown data.
+
+The page holds a person's memory. So: no other site may call it (Origin, and SameSite cookies), no name that
+was made to point here may (Host: DNS rebinding), nothing is loaded from elsewhere and no text becomes markup
+(Content-Security-Policy; the scripts never use innerHTML).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from os1_edge.web.pairing import Doors
+
+COOKIE = "os1"
+
+OPEN = frozenset(("/", "/api/pair"))
+"""What a browser may ask for before it is paired; so are the page's own files, which hold nothing."""
+
+SAFE_METHODS = frozenset(("GET", "HEAD"))
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+        "media-src 'self' blob:; connect-src 'self'; worker-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self), microphone=(self), geolocation=()",
+    "Cache-Control": "no-store",
+}
+
+
+def guarded(doors: Doors, hosts: frozenset[str], now: Callable[[], float] = time.monotonic) -> Middleware:
+    """The middleware.
+
+    Args:
+        doors: who is paired.
+        hosts: names and addresses, without port, by which the page may be called.
+        now: seconds that only grow.
+    """
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        refusal = refused(request, doors, hosts, now())
+        if refusal is not None:
+            return _answer(*refusal)
+        try:
+            response = await handler(request)
+        except web.HTTPException as e:
+            response = _answer(e.status, e.reason) if e.status >= 400 else e
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+    return guard
+
+
+def refused(
+    request: web.BaseRequest, doors: Doors, hosts: frozenset[str], now_s: float
+) -> tuple[int, str] | None:
+    """Status and words, where the request may not be answered."""
+    host = urlsplit(f"//{request.headers.get('Host', '')}")
+    try:
+        name = host.hostname or ""
+    except ValueError:
+        name = ""
+    if name not in hosts:
+        return 421, "This page is not served under that name."
+    origin = request.headers.get("Origin")
+    socket = request.headers.get("Upgrade", "").lower() == "websocket"
+    needed = socket or request.method not in SAFE_METHODS
+    foreign = urlsplit(origin).netloc != request.headers.get("Host") if origin is not None else needed
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if foreign or (site not in ("same-origin", "none") and request.path != "/"):
+        return 403, "Only the companion's own page may ask for that."
+    if request.path in OPEN or request.path.startswith("/page/"):
+        return None
+    if not doors.knows(request.cookies.get(COOKIE, ""), now_s):
+        return 401, "This browser is not paired."
+    return None
+
+
+def _answer(status: int, words: str) -> web.Response:
+    return web.json_response({"error": words}, status=status, headers=HEADERS)

@@ -1,0 +1,201 @@
+// Pairing, the views, and the one that shows what happens now.
+import { Glasses } from "/page/glasses.js";
+
+const $ = (id) => document.getElementById(id);
+const LINES = 100;
+
+export const WORDS = {
+  listening: "Listening", hearing: "Hearing you", thinking: "Thinking", speaking: "Speaking", muted: "Muted",
+  off: "Not started",
+};
+
+export async function api(path, body, method) {
+  const options = body === undefined ? { method: method ?? "GET" } : {
+    method: method ?? "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  };
+  const answer = await fetch(`/api/${path}`, options);
+  const found = await answer.json().catch(() => ({}));
+  if (answer.status === 401) showPairing();
+  if (!answer.ok) throw new Error(found.error || `The companion answers ${answer.status}.`);
+  return found;
+}
+
+// An element with text; text is never markup.
+export function el(name, text = "", props = {}) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  return Object.assign(made, props);
+}
+
+function showPairing() {
+  for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== "pair";
+  $("tabs").hidden = true;
+  $("code").focus();
+}
+
+async function pair(code) {
+  await api("pair", { code });
+  history.replaceState(null, "", location.pathname);
+  $("pair").hidden = true;
+  $("now").hidden = false;
+  $("link").textContent = "Paired";
+}
+
+$("pair-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  $("pair-problem").textContent = "";
+  try {
+    await pair($("code").value);
+    $("start").focus();
+  } catch (error) {
+    $("pair-problem").textContent = error.message;
+    $("code").select();
+  }
+});
+
+let glasses = null;
+
+function state(name) {
+  $("orb").dataset.state = name;
+  if ($("state").textContent !== WORDS[name]) $("state").textContent = WORDS[name];
+  $("mute").setAttribute("aria-pressed", String(name === "muted"));
+  $("mute").textContent = name === "muted" ? "Unmute" : "Mute";
+}
+
+function line(who, text, note = "") {
+  const item = el("li", "", { className: who });
+  item.append(el("span", who === "me" ? "You: " : "OS-1: ", { className: "visually-hidden" }), el("span", text));
+  if (note) item.append(el("small", note));
+  $("lines").append(item);
+  while ($("lines").children.length > LINES) $("lines").firstChild.remove();
+  $("lines").scrollTop = $("lines").scrollHeight;
+}
+
+const ROUTES = { local: "on the device", cloud: "from the server", rule: "by a rule", fallback: "in other words" };
+
+function turn(event) {
+  $("partial").textContent = "";
+  if (event.heard) line("me", event.heard);
+  const took = event.voice_to_voice_s == null ? "" : `, ${event.voice_to_voice_s.toFixed(1)} s`;
+  const cut = event.interrupted ? ", interrupted" : "";
+  if (event.reply) line("it", event.reply, `${ROUTES[event.route] ?? event.route}${took}${cut}`);
+  if (event.failed) line("it", "That went wrong.", event.failed);
+}
+
+function told({ detail: event }) {
+  if (event.kind === "snapshot") {
+    $("lines").replaceChildren();
+    event.turns.forEach(turn);
+    state(event.state);
+  } else if (event.kind === "state") state(event.state);
+  else if (event.kind === "partial") $("partial").textContent = event.text;
+  else if (event.kind === "turn") turn(event);
+  else if (event.kind === "scene") $("scene").textContent = event.sentence || "Nothing that can be told.";
+  else if (event.kind === "power") $("now-problem").textContent = `Slower now: ${event.reason}.`;
+  else if (event.kind === "taken") {
+    takenOff();
+    $("now-problem").textContent = "Another page is the glasses now.";
+  }
+}
+
+function takenOff() {
+  glasses?.stop();
+  glasses = null;
+  state("off");
+  for (const id of ["mute", "capture", "stop", "gaze"]) $(id).hidden = true;
+  $("start").hidden = false;
+  $("start").disabled = false;
+  $("level").value = 0;
+}
+
+const PROBLEMS = {
+  NotAllowedError: "The browser was not allowed to use the microphone. Allow it in the address bar, then try again.",
+  NotFoundError: "This device has no microphone.",
+  NotReadableError: "Another program holds the microphone.",
+};
+
+$("start").addEventListener("click", async () => {
+  $("now-problem").textContent = "";
+  $("start").disabled = true;
+  if (!navigator.mediaDevices) {
+    $("now-problem").textContent = "Browsers give the microphone to https pages and localhost only.";
+    return;
+  }
+  glasses = new Glasses($("video"));
+  glasses.addEventListener("told", told);
+  glasses.addEventListener("link", ({ detail }) => {
+    $("link").textContent = detail === "connected" ? "Connected" : "Connection lost; trying again";
+    if (detail !== "connected") state("off");
+  });
+  glasses.addEventListener("level", ({ detail }) => {
+    $("level").value = Math.min(1, detail * 4);
+    $("orb").style.setProperty("--level", Math.min(1, detail * 6).toFixed(2));
+  });
+  glasses.addEventListener("no-camera", () => { $("scene").textContent = "There is no camera; it hears only."; });
+  try {
+    await glasses.start();
+    $("start").hidden = true;
+    for (const id of ["mute", "capture", "stop"]) $(id).hidden = false;
+    $("capture").hidden = !glasses.camera;
+  } catch (error) {
+    takenOff();
+    $("now-problem").textContent = PROBLEMS[error.name] ?? error.message;
+  }
+});
+
+$("stop").addEventListener("click", () => {
+  takenOff();
+  $("link").textContent = "Paired";
+  $("start").focus();
+});
+
+$("mute").addEventListener("click", () => {
+  const muted = $("mute").getAttribute("aria-pressed") === "true";
+  glasses?.send({ kind: muted ? "unmute" : "mute" });
+});
+
+$("capture").addEventListener("click", () => {
+  if (!glasses) return;
+  glasses.seeing = !glasses.seeing;
+  glasses.camera?.getVideoTracks().forEach((track) => { track.enabled = glasses.seeing; });
+  $("capture").setAttribute("aria-pressed", String(!glasses.seeing));
+  $("capture").textContent = glasses.seeing ? "Camera off" : "Camera on";
+});
+
+// Tap to look: where in the picture the wearer's eyes are.
+const gaze = { x: 0.5, y: 0.5 };
+function look(x, y) {
+  gaze.x = Math.min(1, Math.max(0, x));
+  gaze.y = Math.min(1, Math.max(0, y));
+  $("gaze").hidden = false;
+  $("gaze").style.left = `${100 * gaze.x}%`;
+  $("gaze").style.top = `${100 * gaze.y}%`;
+  glasses?.send({ kind: "gaze", x: gaze.x, y: gaze.y });
+}
+$("video").addEventListener("click", (event) => {
+  const box = $("video").getBoundingClientRect();
+  if (glasses?.camera) look((event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
+});
+$("gaze").addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: [-0.05, 0], ArrowRight: [0.05, 0], ArrowUp: [0, -0.05], ArrowDown: [0, 0.05] }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  look(gaze.x + step[0], gaze.y + step[1]);
+});
+
+async function begin() {
+  const code = location.hash.slice(1);
+  try {
+    if (code) await pair(code);
+    else {
+      const found = await api("state");
+      $("now").hidden = false;
+      $("link").textContent = "Paired";
+      found.turns.forEach(turn);
+    }
+  } catch {
+    showPairing();
+    $("pair").hidden = false;
+  }
+}
+begin();

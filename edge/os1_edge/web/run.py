@@ -1,0 +1,68 @@
+"""``os1 run --browser``: the companion with a browser as its glasses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from os1_edge.config import Config
+from os1_edge.live.devices import Devices
+from os1_edge.live.notify import Notifier
+from os1_edge.live.record import Watched
+from os1_edge.live.run import companion, until_told_or_broken
+from os1_edge.see.image import decode_image
+from os1_edge.web.glasses import BrowserGlasses
+from os1_edge.web.pairing import Doors
+from os1_edge.web.server import make_app, own_addresses, served
+from os1_edge.web.tls import certificate
+
+HERE = ("localhost", "127.0.0.1", "::1")
+
+
+async def run_in_browser(
+    config: Config,
+    memory_file: Path,
+    key: bytes,
+    watched: Watched,
+    tell: Callable[[str], None],
+    *,
+    port: int,
+    lan: bool,
+) -> None:
+    """Lives until Ctrl-C or SIGTERM.
+
+    Args:
+        config: the settings.
+        memory_file: the wearer's memory.
+        key: its key.
+        watched: is told what happens.
+        tell: prints a line for the wearer.
+        port: where the page is served; 0: any free one.
+        lan: serve it to the network as well, over TLS.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    glasses = BrowserGlasses(decode_image)
+    devices = Devices(glasses.microphone, glasses.camera, glasses.speaker, in_a_room=BrowserGlasses.in_a_room)
+    notifier = Notifier()
+    names = [*HERE, *(own_addresses() if lan else [])]
+    tls, fingerprint = certificate(memory_file.parent, names) if lan else (None, "")
+    async with companion(config, memory_file, key, devices, watched) as live:
+        doors = Doors(lambda code: tell(f"the new code is {code}"))
+        app = make_app(live, glasses, doors, frozenset(names))
+        async with served(app, ["0.0.0.0"] if lan else ["127.0.0.1"], port, tls) as bound:
+            scheme = "https" if lan else "http"
+            for name in names[len(HERE) :] if lan else HERE[:1]:
+                tell(f"open {scheme}://{name}:{bound}/#{doors.code}")
+            tell(f"the code to pair a browser is {doors.code}; Ctrl-C ends it")
+            if lan:
+                tell(f"the browser will warn: nobody signed this certificate. Its SHA-256 is {fingerprint}")
+            notifier.tell("READY=1")
+            alive = asyncio.create_task(notifier.alive())
+            try:
+                await until_told_or_broken(live)
+            finally:
+                alive.cancel()
+                notifier.tell("STOPPING=1")

@@ -1,0 +1,203 @@
+"""Serves the page while the companion lives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+
+from aiohttp import WSCloseCode, web
+
+from os1_edge.live.run import Live
+from os1_edge.web.glasses import LARGEST, BadMessage, BrowserGlasses, page_of, serve_page
+from os1_edge.web.guard import COOKIE, HEADERS, guarded
+from os1_edge.web.pairing import Doors, NotPaired
+
+log = logging.getLogger(__name__)
+
+PAGE = files("os1_edge.web") / "page"
+
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+HELLO_S = 10.0
+"""A page that has not said what it is after this is none."""
+
+PING_S = 15.0
+"""A page that does not answer for so long has gone, whatever its socket says."""
+
+BODY_BYTES = 64 * 1024
+"""Largest request; a page sends words, never files."""
+
+LIVE = web.AppKey("live", Live)
+GLASSES = web.AppKey("glasses", BrowserGlasses)
+DOORS = web.AppKey("doors", Doors)
+
+
+def make_app(live: Live, glasses: BrowserGlasses, doors: Doors, hosts: frozenset[str]) -> web.Application:
+    """The page's application."""
+    app = web.Application(middlewares=[guarded(doors, hosts)], client_max_size=BODY_BYTES)
+    app[LIVE], app[GLASSES], app[DOORS] = live, glasses, doors
+    app.router.add_get("/", _index)
+    app.router.add_get("/page/{name}", _file)
+    app.router.add_post("/api/pair", _pair)
+    app.router.add_post("/api/unpair", _unpair)
+    app.router.add_get("/api/state", _state)
+    app.router.add_get("/api/glasses", _glasses)
+    return app
+
+
+@asynccontextmanager
+async def served(
+    app: web.Application, hosts: list[str], port: int, tls: ssl.SSLContext | None
+) -> AsyncIterator[int]:
+    """The port on which ``app`` is served on each of ``hosts`` until the block is left.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2)
+    await runner.setup()
+    try:
+        for host in hosts:
+            site = web.TCPSite(runner, host, port, ssl_context=tls)
+            await site.start()
+            server = site._server
+            assert isinstance(server, asyncio.Server)
+            port = server.sockets[0].getsockname()[1]
+        yield port
+    finally:
+        await runner.cleanup()
+
+
+def own_addresses() -> list[str]:
+    """Addresses by which this machine is called on its network."""
+    found = set()
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses a route
+        found.add(probe.getsockname()[0])
+    with contextlib.suppress(OSError):
+        found |= {a[4][0] for a in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    return sorted(str(a) for a in found if not str(a).startswith("127."))
+
+
+async def _index(_request: web.Request) -> web.Response:
+    return web.Response(body=(PAGE / "index.html").read_bytes(), content_type="text/html", charset="utf-8")
+
+
+async def _file(request: web.Request) -> web.Response:
+    name = request.match_info["name"]
+    suffix = name[name.rfind(".") :]
+    # Only a name out of the folder itself: no path, no other file.
+    if suffix not in TYPES or name not in {entry.name for entry in PAGE.iterdir()}:
+        raise web.HTTPNotFound(reason="There is no such file.")
+    return web.Response(body=(PAGE / name).read_bytes(), content_type=TYPES[suffix], charset="utf-8")
+
+
+async def _pair(request: web.Request) -> web.Response:
+    body = await json_body(request)
+    code = body.get("code")
+    if not isinstance(code, str):
+        raise web.HTTPBadRequest(reason="Give the code.")
+    try:
+        cookie = request.app[DOORS].pair(code[:64], time.monotonic())
+    except NotPaired as e:
+        raise web.HTTPForbidden(reason=str(e)) from None
+    answer = web.json_response({"paired": True})
+    answer.set_cookie(
+        COOKIE, cookie, httponly=True, samesite="Strict", secure=request.secure, path="/", max_age=30 * 86_400
+    )
+    return answer
+
+
+async def _unpair(request: web.Request) -> web.Response:
+    request.app[DOORS].leave(request.cookies.get(COOKIE, ""))
+    answer = web.json_response({"paired": False})
+    answer.del_cookie(COOKIE, path="/")
+    return answer
+
+
+async def _state(request: web.Request) -> web.Response:
+    return web.json_response(snapshot(request.app[LIVE]))
+
+
+def snapshot(live: Live) -> dict[str, Any]:
+    """What a page that is opened now has missed."""
+    return {
+        "kind": "snapshot",
+        "state": live.os1.state,
+        "now_s": live.clock.now(),
+        "server": live.config.offload.server is not None,
+        "turns": [live.watched.told(trace) for trace in live.watched.newest],
+    }
+
+
+async def _glasses(request: web.Request) -> web.WebSocketResponse:
+    live, glasses = request.app[LIVE], request.app[GLASSES]
+    ws = web.WebSocketResponse(heartbeat=PING_S, max_msg_size=LARGEST)
+    ws.headers.update(HEADERS)
+    await ws.prepare(request)
+    try:
+        hello = await asyncio.wait_for(ws.receive_json(), HELLO_S)
+        page = page_of(ws, hello)
+        with contextlib.closing(_Watching(live, page.event)):
+            page.event(snapshot(live))
+            await serve_page(ws, glasses, page, lambda message: command(live, message))
+        await ws.close()
+    except (TimeoutError, TypeError, ValueError):
+        await ws.close(code=WSCloseCode.POLICY_VIOLATION, message=b"no hello")
+    except BadMessage as e:
+        log.warning("a page was let go: %s", e)
+        await ws.close(code=WSCloseCode.POLICY_VIOLATION, message=str(e).encode())
+    except Exception as e:
+        if not isinstance(e, ConnectionError):
+            log.warning("a page was let go: %s", type(e).__name__)
+        await ws.close(code=WSCloseCode.INTERNAL_ERROR)
+    return ws
+
+
+class _Watching:
+    """A page is told what happens until this is closed."""
+
+    def __init__(self, live: Live, tell: Callable[[dict[str, Any]], None]) -> None:
+        self.close = live.watched.watch(tell)
+
+
+def command(live: Live, message: dict[str, Any]) -> None:
+    """What the wearer does on the page.
+
+    Raises:
+        BadMessage: nothing that can be done.
+    """
+    match message["kind"]:
+        case "mute":
+            live.os1.mute()
+        case "unmute":
+            live.os1.unmute()
+        case "hold":
+            live.os1.hold()
+        case "release":
+            live.os1.release()
+        case _:
+            raise BadMessage("an unknown kind")
+
+
+async def json_body(request: web.Request) -> dict[str, Any]:
+    """The request's JSON object.
+
+    Raises:
+        web.HTTPBadRequest: it is none.
+    """
+    try:
+        body = await request.json()
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise web.HTTPBadRequest(reason="Send a JSON object.")
+    return body
