@@ -68,17 +68,13 @@ def refused(
     request: web.BaseRequest, doors: Doors, hosts: frozenset[str], now_s: float
 ) -> tuple[int, str] | None:
     """Status and words, where the request may not be answered."""
-    host = urlsplit(f"//{request.headers.get('Host', '')}")
-    try:
-        name = host.hostname or ""
-    except ValueError:
-        name = ""
-    if name not in hosts:
+    host = request.headers.get("Host", "")
+    if _split(f"//{host}")[0] not in hosts:
         return 421, "This page is not served under that name."
     origin = request.headers.get("Origin")
     socket = request.headers.get("Upgrade", "").lower() == "websocket"
     needed = socket or request.method not in SAFE_METHODS
-    foreign = urlsplit(origin).netloc != request.headers.get("Host") if origin is not None else needed
+    foreign = _split(origin)[1] != host if origin is not None else needed
     site = request.headers.get("Sec-Fetch-Site", "none")
     if foreign or (site not in ("same-origin", "none") and request.path != "/"):
         return 403, "Only the companion's own page may ask for that."
@@ -87,6 +83,15 @@ def refused(
     if not doors.knows(request.cookies.get(COOKIE, ""), now_s):
         return 401, "This browser is not paired."
     return None
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Name, and name with port; empty where it is no address."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.netloc
+    except ValueError:
+        return "", ""
 
 
 def _answer(status: int, words: str) -> web.Response:
