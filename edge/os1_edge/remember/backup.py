@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import secrets
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from os1_edge.remember.connection import BadMemory, unlock
-from os1_edge.remember.files import place_new, sync_file
+from os1_edge.remember.files import THERE, draft_folder, place_new, sweep, sync_file
 from os1_edge.remember.key import SALT_BYTES, from_passphrase
 from os1_edge.remember.rows import now
 from os1_edge.remember.store import Store
 
 KNOWN = 50
 """Backups that the memory keeps track of, to tell the wearer where forgotten things may still lie."""
-
-_THERE = "there is something of that name already; it was left as it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +45,18 @@ def backup(store: Store, to: Path, lock: Lock) -> int:
         BadMemory: the copy could not be read back; there is none.
     """
     if to.exists():
-        raise FileExistsError(17, _THERE, str(to))
+        raise FileExistsError(17, THERE, str(to))
     to.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
-        draft = Path(folder) / "copy"
+    for earlier in backups(store):
+        sweep(Path(earlier))
+    with draft_folder(to) as folder:
+        draft = folder / "copy"
         with store.transaction() as db:  # its own writers wait, other processes' do not
             db.execute("INSERT OR REPLACE INTO meta VALUES ('backups', ?)", (_with(store, to),))
         with store.reading() as db:
             copy(db, draft, lock, with_trash=False)
         if not place_new(draft, to):
-            raise FileExistsError(17, _THERE, str(to))
+            raise FileExistsError(17, THERE, str(to))
     return to.stat().st_size
 
 

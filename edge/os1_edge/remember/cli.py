@@ -183,7 +183,7 @@ def _print(entry: dict[str, Any], score: str = "") -> None:
 
 
 def _whole(store: Store, row: Row) -> dict[str, Any]:
-    from os1_edge.remember.forget import TABLES
+    from os1_edge.remember.schema import TABLES
 
     kind, number = row
     names = [column[1] for column in store.rows(f"PRAGMA table_info({TABLES[kind]})")]

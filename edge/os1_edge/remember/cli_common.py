@@ -18,6 +18,7 @@ import click
 import sqlcipher3
 
 from os1_edge.remember.connection import BadMemory
+from os1_edge.remember.files import draft_folder, place_new
 from os1_edge.remember.forget import Row
 from os1_edge.remember.key import BadKey, KeySource, default_memory_file
 from os1_edge.remember.rekey import find_key
@@ -53,16 +54,30 @@ class Access:
         """The open memory.
 
         Args:
-            make: whether to begin one where there is none.
+            make: whether to begin one where there is none; it is there only when all has gone well.
 
         Raises:
             BadMemory: there is none, or it cannot be opened, read or written.
         """
-        if not make and not self.file.exists():
+        if self.file.exists():
+            with self._opened(self.file, self.key()) as store:
+                purge_due(store, now())
+                yield store
+            return
+        if not make:
             raise BadMemory(f"{self.file}: there is no memory yet")
-        store = Store(self.file, self.key())
+        key = self.key()
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with draft_folder(self.file) as folder:
+            with self._opened(folder / "new", key) as store:
+                yield store
+            if not place_new(folder / "new", self.file):
+                raise BadMemory(f"{self.file}: another OS-1 has begun it meanwhile; try again")
+
+    @contextmanager
+    def _opened(self, file: Path, key: bytes) -> Iterator[Store]:
+        store = Store(file, key)
         try:
-            purge_due(store, now())
             yield store
         except sqlcipher3.DatabaseError as e:
             hint = "end the other OS-1 first" if "locked" in str(e) else "see: os1 memory check"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,7 @@ from os1_edge.remember.cli_common import (
     say,
 )
 from os1_edge.remember.export import export as write_lines
-from os1_edge.remember.files import place_new, replace, sync_file, write_whole
+from os1_edge.remember.files import THERE, new_text, write_whole
 from os1_edge.remember.key import KeySource, default_key_file, read_source, salt_of, source_file
 from os1_edge.remember.locomo import import_locomo
 from os1_edge.remember.merge import import_lines
@@ -54,23 +53,12 @@ def export(memory: Access, file: Path, vectors: bool, force: bool) -> None:
         if str(file) == "-":
             counts = write_lines(store, sys.stdout, vectors=vectors)
         else:
-            handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
-            draft = Path(name)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as out, _progress("export") as tell:
-                    counts = write_lines(store, out, vectors=vectors, tell=tell)
-                if force:
-                    replace(draft, file)
-                else:
-                    sync_file(draft)
-                    if not place_new(draft, file):
-                        raise FileExistsError(17, _THERE, str(file))
-            finally:
-                draft.unlink(missing_ok=True)
+            with new_text(file, force=force) as out, _progress("export") as tell:
+                counts = write_lines(store, out, vectors=vectors, tell=tell)
     click.echo(f"{sum(counts.values())} rows, in plain text: whoever has the file can read it", err=True)
 
 
-_THERE = "there is something of that name already; it was left as it is (--force writes over a file)"
+_THERE = f"{THERE} (--force writes over a file)"
 
 
 def _may_take(file: Path, memory: Access, force: bool) -> None:
@@ -117,7 +105,6 @@ def import_(memory: Access, file: Path, format_: str, embed: bool, as_json: bool
     nothing.
     """
     with memory.opened(make=True) as store:
-        model = embedder() if embed else None
         if format_ == "locomo":
             with _progress("import") as tell:
                 new = import_locomo(store, file, None, tell)
@@ -130,7 +117,9 @@ def import_(memory: Access, file: Path, format_: str, embed: bool, as_json: bool
                 "forgotten_here": merged.forgotten, "forgotten_there": merged.forgotten_there,
                 "profile_ended": merged.profile_ended,
             }  # fmt: skip
-        if model is not None:
+    model = embedder() if embed else None
+    if model is not None:  # found by words at once, whatever ends this
+        with memory.opened() as store:
             (total,) = store.rows(
                 "SELECT (SELECT count(*) FROM items) - (SELECT count(*) FROM item_vectors)"
             )[0]

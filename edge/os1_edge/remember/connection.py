@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import sqlcipher3
 import sqlite_vec
 
-from os1_edge.remember.files import place_new
+from os1_edge.remember.files import draft_folder, place_new, sweep
 from os1_edge.remember.migrate import migrate
 
 APPLICATION_ID = 0x6F733101
@@ -54,6 +53,7 @@ def connect(path: Path, key: bytes) -> Any:
     """
     if path.is_dir():
         raise BadMemory(f"{path} is a folder, not a memory file")
+    sweep(path)
     if not os.path.lexists(path):
         _make(path, key)
     elif path.is_file() and path.stat().st_size == 0:
@@ -135,8 +135,8 @@ def open_alone(path: Path, key: bytes) -> Iterator[Any]:
 def _make(path: Path, key: bytes) -> None:
     """The file appears with all its tables or not at all, whatever ends the process meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        draft = Path(folder) / "new"
+    with draft_folder(path) as folder:
+        draft = folder / "new"
         db = unlock(draft, key, create=True)
         try:
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -8,16 +8,16 @@ import hashlib
 import os
 import secrets
 import stat
-import tempfile
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import platformdirs
 
-from os1_edge.remember.files import place_new
+from os1_edge.remember.files import new_text
 
 KEY_BYTES = 32
 SALT_BYTES = 16
@@ -100,16 +100,8 @@ def load(path: Path) -> bytes:
 
 
 def _make(path: Path) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
-    draft = Path(name)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(secrets.token_hex(KEY_BYTES) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        place_new(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with suppress(FileExistsError), new_text(path) as file:  # another process was faster
+        file.write(secrets.token_hex(KEY_BYTES) + "\n")
 
 
 def _owners_only(path: Path) -> bytes:

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from os1_edge.remember.backup import Lock, copy
 from os1_edge.remember.connection import BadMemory, NotThisKey, open_alone, opens
-from os1_edge.remember.files import replace, sync_folder, write_whole
+from os1_edge.remember.files import draft_folder, replace, sync_folder, write_whole
 from os1_edge.remember.key import (
     SHORTEST_PASSPHRASE,
     BadKey,
@@ -98,11 +97,8 @@ def rekey(memory: Path, key: bytes, lock: Lock, source: KeySource) -> None:
             nothing was changed.
     """
     memory = memory.resolve()  # of a link, the file takes the new one, not the link
-    with (
-        open_alone(memory, key) as db,
-        tempfile.TemporaryDirectory(prefix=f".{memory.name}.", dir=memory.parent) as folder,
-    ):
-        draft = Path(folder) / "new"
+    with open_alone(memory, key) as db, draft_folder(memory) as folder:
+        draft = folder / "new"
         copy(db, draft, lock)
         if not opens(draft, lock.key):
             raise BadMemory(f"{memory}: the new file could not be read back; nothing was changed")

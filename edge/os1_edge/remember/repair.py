@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from typing import Any
 import sqlcipher3
 
 from os1_edge.remember.connection import APPLICATION_ID, BadMemory, connect, unlock
-from os1_edge.remember.files import copy_whole, replace, sync_folder
+from os1_edge.remember.files import copy_whole, draft_folder, replace, sync_folder
 from os1_edge.remember.key import salt_of
 from os1_edge.remember.mend import compare, mend
 from os1_edge.remember.migrate import migrate, register, statements
@@ -198,8 +197,8 @@ def _salvage_alone(path: Path, key: bytes, aside: Path) -> Repaired:
     log, aside_log = (file.with_name(f"{file.name}-wal") for file in (path, aside))
     if log.exists():
         copy_whole(log, aside_log)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        working, draft = Path(folder) / "old", Path(folder) / "new"
+    with draft_folder(path) as folder:
+        working, draft = folder / "old", folder / "new"
         copy_whole(path, working)  # reading may fold the log in: not into the file kept aside
         if log.exists():
             copy_whole(log, working.with_name("old-wal"))
