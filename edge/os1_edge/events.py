@@ -49,6 +49,29 @@ class SceneFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class EyeFrame:
+    """One picture of the near-eye camera."""
+
+    at_s: float
+    source: str
+    """File or device that it came from."""
+    image: NDArray[np.uint8] = field(repr=False)
+    """Grey (height, width) or BGR (height, width, 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFrame:
+    """A scene frame that has been described; the picture itself is gone."""
+
+    at_s: float
+    source: str
+    why: str
+    """Why it was taken."""
+    thumbnail: bytes | None = field(default=None, repr=False)
+    """A small JPEG without faces, where one was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechStarted:
     """The wearer began to speak."""
 

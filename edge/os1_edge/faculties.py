@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import cv2
+
 import os1_models
-from os1_edge.config import Config, model_names
+from os1_edge.config import Config, See, model_names
 from os1_edge.hear.endpoint import SmartTurn
 from os1_edge.hear.recogniser import Recogniser, make_recogniser
 from os1_edge.hear.vad import SileroVad
@@ -16,8 +19,10 @@ from os1_edge.remember.embed import Embedder
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import RecallRules
 from os1_edge.remember.store import Store
+from os1_edge.see.faces import FaceFinder
 from os1_edge.see.objects import ObjectDetector
 from os1_edge.see.scene import SceneDescriber
+from os1_edge.see.text import TextReader
 from os1_edge.speak.tts import Piper
 
 __all__ = ["Faculties", "load", "model_names"]
@@ -36,6 +41,8 @@ class Faculties:
     far: RemoteEngine | None
     """The offload server, where one is configured."""
     voice: Piper
+    faces: FaceFinder | None = None
+    """Finds the faces that are taken out of what leaves the device or is written."""
 
     def close(self) -> None:
         """Frees the models and closes the memory."""
@@ -56,19 +63,28 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
     rules = RecallRules(remember.limit, remember.min_similarity, derived=False)
     embedder = Embedder(paths["minilm-l6"], os1_models.path("minilm-l6", "tokenizer.json"))
     store = Store(memory_file, key, embedder=embedder.name)
-    detector = ObjectDetector(
-        paths["objects-ssd"], os1_models.path("objects-ssd", "labels.txt"), config.see.threads
-    )
     return Faculties(
         vad=SileroVad(paths["silero-vad"]),
         end_of_turn=SmartTurn(paths["smart-turn-v3.2"]),
         asr=make_recogniser(hear.engine, paths[hear.asr_model], hear.language, hear.threads),
-        eyes=SceneDescriber(detector),
+        eyes=_eyes(config.see, paths),
         memory=Memory(store, embedder, rules, remember.event_threshold, config.converse.session_gap_s),
         llm=LocalLlama(paths[config.converse.model], config.converse.threads, config.converse.context_tokens),
         far=_server(config),
         voice=Piper(paths[config.speak.voice], config.speak.speed, threads=config.speak.threads),
+        faces=FaceFinder(paths["centerface"]) if config.see.blur_faces else None,
     )
+
+
+def _eyes(see: See, paths: Mapping[str, Path]) -> SceneDescriber:
+    cv2.setNumThreads(see.threads)
+    detector = ObjectDetector(paths["objects-ssd"], os1_models.path("objects-ssd", "labels.txt"), see.threads)
+    # Upright faces only: people are counted in every frame, and a camera on a head is seldom turned.
+    faces = FaceFinder(paths["centerface"], turns=(0,)) if see.blur_faces else None
+    reader = None
+    if see.read_text:
+        reader = TextReader(os1_models.path("ppocr", "PP-OCRv6_det_small.onnx"), paths["ppocr"], see.threads)
+    return SceneDescriber(detector, faces, reader, see.gaze.scene_fov_deg)
 
 
 def _server(config: Config) -> RemoteEngine | None:

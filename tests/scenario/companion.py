@@ -22,7 +22,7 @@ from os1_edge.app import Os1, TurnTrace
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
 from os1_edge.device.speaker import ReplaySink
-from os1_edge.events import RATE, AudioFrame, Image, PartialTranscript, Samples, SceneFrame
+from os1_edge.events import RATE, AudioFrame, Image, PartialTranscript, Samples, SceneFrame, SeenFrame
 from os1_edge.framing import frames
 from os1_edge.offload.engine import Message
 from os1_edge.remember.memory import Memory
@@ -84,13 +84,26 @@ class Eyes:
     scenes: list[str]
     wait: Callable[[int], None] = lambda _number: None
 
-    def look(self, image: Image) -> SceneDescription:
+    def look(self, image: Image, *_: object) -> SceneDescription:
         number = int(image[0, 0, 0])
         self.wait(number)
         if self.scenes[number] == "broken":
             raise RuntimeError("the picture broke the detector")
         usable = bool(self.scenes[number])
         return SceneDescription(self.scenes[number], (), 0, "bright", usable, "" if usable else "covered")
+
+    def again(self, seen: SceneDescription, *_: object) -> SceneDescription:
+        return seen
+
+
+def picture(number: int, scene: str) -> Image:
+    """A frame that says its number in its first pixel; another scene looks quite different, and no scene is
+    a covered lens."""
+    blocks = np.random.default_rng(zlib.crc32(scene.encode())).integers(0, 255, (6, 8, 3), np.uint8)
+    shown = np.repeat(np.repeat(blocks, 40, axis=0), 40, axis=1)
+    shown *= bool(scene)
+    shown[0, 0] = number
+    return shown
 
 
 class Bag:
@@ -209,6 +222,7 @@ class Fakes:
     llm: Any
     far: Any
     voice: Any
+    faces: Any = None
 
 
 @dataclass
@@ -283,7 +297,7 @@ class Companion:
 
     # What an observer sees.
 
-    def frame_described(self, frame: SceneFrame, description: SceneDescription) -> None:
+    def frame_described(self, frame: SeenFrame, description: SceneDescription) -> None:
         self.described.append((frame.at_s, description.sentence))
 
     def partly_heard(self, partial: PartialTranscript) -> None:
@@ -373,6 +387,6 @@ class Companion:
                 yield frame
 
     async def _camera(self, ticking: Clock) -> AsyncIterator[SceneFrame]:
-        for i, (at, _) in enumerate(self._shown):
+        for i, (at, scene) in enumerate(self._shown):
             await ticking.sleep_until(at)
-            yield SceneFrame(at, f"frame-{i}", np.full((2, 2, 3), i, np.uint8))
+            yield SceneFrame(at, f"frame-{i}", picture(i, scene))

@@ -54,13 +54,23 @@ def test_a_bad_frame_is_taken_again_at_once_and_not_for_ever() -> None:
     assert shots == 1 + RETAKES
 
 
-def test_a_frame_softer_than_the_others_is_taken_again_and_in_the_end_accepted() -> None:
+def test_a_frame_softer_than_the_others_is_used_until_a_better_one_is_there() -> None:
     keeper = Keeper()
     assert keeper.judge(GOOD, look_of(room(1))).keep
     judged = [keeper.judge(SOFT, look_of(room(2))) for _ in range(RETAKES + 1)]
     assert [one.retake for one in judged] == [True] * RETAKES + [False]
-    assert judged[-1].keep
+    assert [one.keep for one in judged] == [True] + [False] * RETAKES
     assert "softer" in judged[0].reason
+
+
+def test_the_sharper_one_takes_its_place() -> None:
+    keeper = Keeper()
+    keeper.judge(GOOD, look_of(room(1)))
+    assert keeper.judge(SOFT, look_of(room(2))).retake
+    assert keeper.judge(GOOD, look_of(room(2))).reason == "sharper"
+    again = keeper.judge(SOFT, look_of(room(2)))
+    assert not again.keep
+    assert not again.retake, "the sharp one of the same view is there"
 
 
 def test_what_looks_like_the_last_one_kept_is_dropped() -> None:
@@ -166,7 +176,8 @@ def test_no_frame_is_looked_at_while_capture_is_off() -> None:
 
 def test_a_taken_frame_is_upright_and_the_second_alike_is_not_kept() -> None:
     eye = taker(settings=See(turned_deg=180))
-    first, again = eye.take(room(), 0.0), eye.take(room(), 10.0)
+    first = eye.take(eye.glimpse(room(), 0.0).image, 0.0)
+    again = eye.take(eye.glimpse(room(), 10.0).image, 10.0)
     assert first.image is not None
     assert np.array_equal(first.image, room()[::-1, ::-1])
     assert again.image is None

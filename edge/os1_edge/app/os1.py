@@ -18,12 +18,13 @@ from typing import Literal
 from os1_edge.app.answer import Answerer, Hearing
 from os1_edge.app.draft import Draft
 from os1_edge.app.floor import Floor
+from os1_edge.app.gazing import Gazing
 from os1_edge.app.listening import Listening
+from os1_edge.app.looking import Looking
 from os1_edge.app.night import Night
 from os1_edge.app.partials import Partials
 from os1_edge.app.talk import EndedTurn, Talk
 from os1_edge.app.trace import Observer
-from os1_edge.app.views import Views
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
 from os1_edge.converse.reply import Replier
@@ -32,6 +33,7 @@ from os1_edge.events import (
     CHUNK,
     RATE,
     AudioFrame,
+    EyeFrame,
     SceneFrame,
     SpeechPaused,
     SpeechResumed,
@@ -43,6 +45,10 @@ from os1_edge.hear.capture import Canceller, Capture, CaptureRules, Spotter
 from os1_edge.hear.pauses import Pauses
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.borrow import Borrowing
+from os1_edge.see.camera import FrameTaker
+from os1_edge.see.gaze.track import GazeTracker
+from os1_edge.see.indicator import Indicator, Light
+from os1_edge.see.light import ScreenLight
 from os1_edge.see.place import guess_place
 from os1_edge.see.scene import SceneDescription
 from os1_edge.speak.playback import Player
@@ -77,10 +83,14 @@ class Os1:
         echo: Canceller | None = None,
         wake: Spotter | None = None,
         turn_ids: Callable[[], str] | None = None,
+        gaze: GazeTracker | None = None,
+        light: Light | None = None,
+        thumbnails: bool = False,
     ) -> None:
         """``echo`` takes the speaker's sound out of the microphone's, where both share a room; with ``wake``
         only what follows the wake word is heard. ``turn_ids`` makes the ids of turns, which a memory that
-        outlives the run must not have seen before."""
+        outlives the run must not have seen before. ``gaze`` follows the eye camera; ``light`` is the capture
+        light; with ``thumbnails`` the observer is given small copies of frames, without faces."""
         self._config = config
         self._observer = observer
         self._faculties = faculties
@@ -103,8 +113,12 @@ class Os1:
             kept=self._keep_pauses,
             answered=self._rest,
         )
-        self._views = Views(faculties.eyes.look, observer, self._saw)
-        self._partials = Partials(self._answerer, observer, self._views.at)
+        self.gazing = Gazing(gaze, clock, lambda at_s: self.looking.fixated(at_s))
+        taker = FrameTaker(config.see, Indicator(light or ScreenLight()), faculties.faces)
+        self.looking = Looking(
+            config.see, taker, faculties.eyes, self.gazing, clock, observer, self._saw, thumbnails
+        )
+        self._partials = Partials(self._answerer, observer, self.looking.at)
         self._draft: Draft | None = None
         """The open turn's newest."""
         self._hearing: Hearing | None = None
@@ -130,14 +144,21 @@ class Os1:
         """Reads the prompt's unchanging beginning, so that the first turn need not."""
         await self._replier.warm()
 
-    async def run(self, microphone: AsyncIterator[AudioFrame], camera: AsyncIterator[SceneFrame]) -> None:
-        """Lives until both streams have ended and the last turn is answered."""
+    async def run(
+        self,
+        microphone: AsyncIterator[AudioFrame],
+        camera: AsyncIterator[SceneFrame],
+        eye: AsyncIterator[EyeFrame] | None = None,
+    ) -> None:
+        """Lives until the streams have ended and the last turn is answered."""
         await self._recollect()
         night = asyncio.create_task(self._night.run())
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._views.take(camera))
-                tasks.create_task(self._views.note())
+                tasks.create_task(self.looking.take(camera))
+                tasks.create_task(self.looking.note())
+                if eye is not None:
+                    tasks.create_task(self.gazing.follow(eye))
                 tasks.create_task(self._talk.run())
                 tasks.create_task(self._listen(microphone))
         except ExceptionGroup as group:
@@ -151,7 +172,7 @@ class Os1:
             self._player.stop()
             if self._faculties.far is not None:
                 await self._faculties.far.close()
-            for room in (self._listening, self._answerer, self._views):
+            for room in (self._listening, self._answerer, self.looking, self.gazing):
                 room.close()
 
     async def _recollect(self) -> None:
@@ -195,6 +216,7 @@ class Os1:
     async def _listen(self, microphone: AsyncIterator[AudioFrame]) -> None:
         await self._listening.run(microphone)
         self._talk.no_more()
+        self.looking.no_more()
 
     # What the wearer does.
 
@@ -209,11 +231,14 @@ class Os1:
         self._night.wake()
         self._floor.wearer_speaks(event.turn_id, event.at / RATE)
         self._partials.begin()
+        self.looking.spoken(event.at / RATE)
 
     def speech_goes_on(self, turns: TurnDetector) -> None:
         """See ``Listener``."""
         if self._paused:
             return
+        if HEAR_AHEAD <= turns.gap < HEAR_AHEAD + CHUNK:
+            self.looking.spoken(turns.so_far().decided / RATE)
         if turns.gap >= HEAR_AHEAD and self._ahead:
             if self._hearing is None:
                 self._partials.stop()
@@ -268,7 +293,8 @@ class Os1:
             hearing.void()
             hearing = None
         # The view is taken now: while the turn waits, later frames push older descriptions out.
-        view = self._views.at(event.end / RATE)
+        self.looking.spoken(event.decided / RATE)
+        view = self.looking.at(event.end / RATE, event.start / RATE)
         self._draft = Draft(event, view, self._answerer, self._floor, hearing)
         return self._draft
 

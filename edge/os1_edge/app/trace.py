@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from os1_edge.events import PartialTranscript, SceneFrame, TurnEnded
+from os1_edge.events import PartialTranscript, SeenFrame, TurnEnded
 from os1_edge.remember.recall import Hit
 from os1_edge.see.scene import SceneDescription
 
@@ -32,6 +32,8 @@ class TurnTrace:
     route: Literal["local", "cloud", "rule", "fallback"] = "local"
     route_reason: str = ""
     scene: str = ""
+    looked_at: str = ""
+    """What the wearer's gaze rested on, where that is known."""
     hits: list[Hit] = field(default_factory=list)
     paused_at: int | None = None
     """Sample at which the pause was noticed at which work on this answer began."""
@@ -54,8 +56,8 @@ class TurnTrace:
 class Observer(Protocol):
     """Is told what happened: a report, a page, a log. Must return at once."""
 
-    def frame_described(self, frame: SceneFrame, description: SceneDescription) -> None:
-        """A scene frame was described; the picture is dropped after this."""
+    def frame_described(self, frame: SeenFrame, description: SceneDescription) -> None:
+        """A scene frame was described, or words were read in it; the picture itself is not handed on."""
         ...
 
     def partly_heard(self, partial: PartialTranscript) -> None:

@@ -1,81 +1,79 @@
-"""What the wearer has in view: the camera's frames, described one after the other, to look back at."""
+"""What the wearer had in view, to look back at: the newest frames' descriptions, and what was looked at."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from os1_edge.app.trace import Observer, tell_failure
-from os1_edge.events import Image, SceneFrame
-from os1_edge.see.scene import SceneDescription
+from os1_edge.config import See
+from os1_edge.events import Gaze
+from os1_edge.see.gaze.scene_camera import SceneCamera
+from os1_edge.see.scene import SceneDescriber, SceneDescription
 
 VIEWS_KEPT = 16
 """Descriptions kept to look back at; a turn needs the newest one before its end."""
 
-FRAMES_AHEAD = 4
-"""Frames that may wait to be described, as pictures are large; beyond that the camera waits."""
+VIEW_GOOD_S = 60.0
+"""A frame older than this, six usual periods, says nothing of what is in view now."""
 
 NOTHING_SEEN = SceneDescription("", (), 0, "dark", False, "no frame has come yet")
 
-Seen = Callable[[float, SceneDescription], Awaitable[None]]
-"""Is given each usable description with its frame's session second."""
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Brings a gaze from the scene picture that it is told on to the frames that are described."""
+
+    eyes: SceneDescriber
+    scene: SceneCamera
+    """The picture that gaze is told on: the camera's own, not turned."""
+    see: See
+
+    def on(self, gaze: Gaze | None, width: int, height: int) -> Gaze | None:
+        """``gaze`` in pixels of an upright frame of that size."""
+        if gaze is None:
+            return None
+        x, y = gaze.x / self.scene.width, gaze.y / self.scene.height
+        turns = self.see.turned_deg // 90
+        for _ in range(turns):  # a quarter clockwise: what was the left is the top
+            x, y = 1.0 - y, x
+        return replace(gaze, x=x * width, y=y * height)
+
+    def at(self, seen: SceneDescription, gaze: Gaze) -> SceneDescription:
+        """``seen`` with what that gaze rests on."""
+        return self.eyes.again(seen, self.on(gaze, *seen.size))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class View:
     """A scene frame and its description, which may still be in the making."""
 
     frame_at_s: float
     described: asyncio.Future[SceneDescription]
+    looked_at: Gaze | None = None
+    """As the eye camera told it; none: as in the description."""
+    aim: Aim | None = None
 
     async def description(self) -> SceneDescription:
         """Waits for it; nothing seen where it failed."""
         try:
-            return await asyncio.shield(self.described)
+            seen = await asyncio.shield(self.described)
         except Exception:
             return NOTHING_SEEN
+        return seen if self.looked_at is None or self.aim is None else self.aim.at(seen, self.looked_at)
 
 
 class Views:
-    """Takes frames, keeps their descriptions."""
+    """The newest views, in the order of their frames."""
 
-    def __init__(self, look: Callable[[Image], SceneDescription], observer: Observer, seen: Seen) -> None:
-        self._look = look
-        self._observer = observer
-        self._seen = seen
+    def __init__(self) -> None:
         self._views: deque[View] = deque(maxlen=VIEWS_KEPT)
-        self._taken: asyncio.Queue[tuple[SceneFrame, View] | None] = asyncio.Queue(FRAMES_AHEAD)
-        self._eyes = ThreadPoolExecutor(1, thread_name_prefix="eyes")
 
-    def close(self) -> None:
-        """Ends the worker."""
-        self._eyes.shutdown(wait=False)
+    def add(self, view: View) -> None:
+        """A frame was taken; it is in view from its own time on, however long its description takes."""
+        self._views.append(view)
 
     def at(self, at_s: float) -> View | None:
         """What was in view at session second ``at_s``."""
-        return next((view for view in reversed(self._views) if view.frame_at_s <= at_s), None)
-
-    async def take(self, camera: AsyncIterator[SceneFrame]) -> None:
-        """Takes the frames; one is in view from its own time on, however long its description takes."""
-        loop = asyncio.get_running_loop()
-        async for frame in camera:
-            described = loop.run_in_executor(self._eyes, self._look, frame.image)
-            view = View(frame.at_s, described)
-            self._views.append(view)
-            await self._taken.put((frame, view))
-        await self._taken.put(None)
-
-    async def note(self) -> None:
-        """Tells and remembers what was seen, in the order of the frames."""
-        while (taken := await self._taken.get()) is not None:
-            frame, view = taken
-            try:
-                description = await view.described
-                self._observer.frame_described(frame, description)
-                if description.usable:
-                    await self._seen(frame.at_s, description)
-            except Exception as e:
-                tell_failure(f"the scene frame at {frame.at_s:.1f} s", e)
+        found = next((view for view in reversed(self._views) if view.frame_at_s <= at_s), None)
+        return found if found is not None and at_s - found.frame_at_s <= VIEW_GOOD_S else None

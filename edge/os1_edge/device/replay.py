@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from heapq import merge
@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from os1_edge.clock import Clock
-from os1_edge.device.session import Session, Video, sound_seconds
+from os1_edge.device.session import Recording, Session, sound_seconds
 from os1_edge.device.sound import blocks
-from os1_edge.events import RATE, AudioFrame, Image, Samples, SceneFrame
+from os1_edge.events import RATE, AudioFrame, EyeFrame, Image, Samples, SceneFrame
 from os1_edge.framing import frames
 from os1_edge.tomlfile import BadFile
 
@@ -31,12 +31,21 @@ _Source = tuple[float, str, Callable[[], Image]]
 
 VideoReader = Callable[[Path, float], Iterator[tuple[float, Image]]]
 
+EYE_EVERY_S = 1 / 61
+"""Time between two frames of an eye video, at least: 60 a second are enough for gaze, and those of a faster
+camera cost as much each."""
+
 
 def session_seconds(session: Session) -> float:
     """Length of the session: the end of the last sound or frame, and a tail of silence."""
     file = session.file
     ends = [r.at_s + sound_seconds(session.path(r.file), file.audio.rate) for r in file.microphone]
     return max([*ends, *(f.at_s for f in (*file.frame, *file.video))]) + TAIL_S
+
+
+def has_eye(session: Session) -> bool:
+    """Whether an eye camera was recorded."""
+    return bool(session.file.eye_frame or session.file.eye_video)
 
 
 def microphone_blocks(session: Session) -> Iterator[Samples]:
@@ -63,8 +72,26 @@ async def camera(
     session: Session, clock: Clock, load: ImageLoader, read_video: VideoReader
 ) -> AsyncIterator[SceneFrame]:
     """Gives each scene frame at its second; one that cannot be read is told of and skipped."""
+    file = session.file
+    films = [_film(session, video, video.every_s, read_video) for video in file.video]
+    async for at_s, name, image in _pictures("scene", _sources(session, file.frame, films, load), clock):
+        yield SceneFrame(at_s, name, image)
+
+
+async def eye_camera(
+    session: Session, clock: Clock, load: ImageLoader, read_video: VideoReader
+) -> AsyncIterator[EyeFrame]:
+    """Gives each near-eye frame at its second; one that cannot be read is told of and skipped."""
+    file = session.file
+    films = [_film(session, video, EYE_EVERY_S, read_video) for video in file.eye_video]
+    async for at_s, name, image in _pictures("eye", _sources(session, file.eye_frame, films, load), clock):
+        yield EyeFrame(at_s, name, image)
+
+
+async def _pictures(
+    what: str, sources: Iterator[_Source], clock: Clock
+) -> AsyncIterator[tuple[float, str, Image]]:
     loop = asyncio.get_running_loop()
-    sources = _scene_sources(session, load, read_video)
     # Reading and decoding take a thread: on the loop they would stall the microphone and the speaker.
     while (source := await loop.run_in_executor(None, next, sources, None)) is not None:
         at_s, name, get = source
@@ -72,23 +99,24 @@ async def camera(
         try:
             image = await loop.run_in_executor(None, get)
         except Exception as e:
-            log.warning("skipped a scene frame: %s", e)
+            log.warning("skipped %s frame: %s", "an eye" if what == "eye" else "a scene", e)
             continue
-        yield SceneFrame(at_s, name, image)
+        yield at_s, name, image
 
 
-def _scene_sources(session: Session, load: ImageLoader, read_video: VideoReader) -> Iterator[_Source]:
+def _sources(
+    session: Session, stills: Sequence[Recording], films: Sequence[Iterator[_Source]], load: ImageLoader
+) -> Iterator[_Source]:
     """Frames and video frames in the order of time: (second, name, how to get it)."""
-    stills: list[_Source] = [
-        (frame.at_s, frame.file, partial(load, session.path(frame.file))) for frame in session.file.frame
+    alone: list[_Source] = [
+        (frame.at_s, frame.file, partial(load, session.path(frame.file))) for frame in stills
     ]
-    films = (_film(session, video, read_video) for video in session.file.video)
-    yield from merge(sorted(stills, key=_when), *films, key=_when)
+    yield from merge(sorted(alone, key=_when), *films, key=_when)
 
 
-def _film(session: Session, video: Video, read_video: VideoReader) -> Iterator[_Source]:
+def _film(session: Session, video: Recording, every_s: float, read_video: VideoReader) -> Iterator[_Source]:
     try:
-        for at_s, image in read_video(session.path(video.file), video.every_s):
+        for at_s, image in read_video(session.path(video.file), every_s):
             yield video.at_s + at_s, video.file, partial(_same, image)
     except Exception as e:
         log.warning("skipped the rest of a video: %s", e)

@@ -5,22 +5,19 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-
-import cv2
+from dataclasses import asdict
 
 from os1_edge import __version__
-from os1_edge.app import TurnTrace
+from os1_edge.app import Followed, TurnTrace
 from os1_edge.device.replay import session_seconds
 from os1_edge.device.session import Session, Utterance
-from os1_edge.events import RATE, PartialTranscript, SceneFrame
+from os1_edge.events import RATE, PartialTranscript, SeenFrame
 from os1_edge.remember.memory import Memory
 from os1_edge.replay import measure, report
 from os1_edge.see.scene import SceneDescription
 
 Told = Callable[[str], None]
 """Takes one line of progress."""
-
-THUMBNAIL_WIDTH = 160
 
 
 class Recorder:
@@ -31,8 +28,9 @@ class Recorder:
         self._calendar = session.calendar
         self._turns: list[report.Turn] = []
         self._frames: list[report.Frame] = []
+        self._eye: report.Eye | None = None
 
-    def frame_described(self, frame: SceneFrame, description: SceneDescription) -> None:
+    def frame_described(self, frame: SeenFrame, description: SceneDescription) -> None:
         """See ``Observer``."""
         self._frames.append(
             report.Frame(
@@ -41,9 +39,17 @@ class Recorder:
                 file=frame.source,
                 scene=description.sentence or description.reason,
                 usable=description.usable,
-                thumbnail=_thumbnail(frame) if self._session.file.thumbnails else None,
+                why=frame.why,
+                looked_at=description.attended or None,
+                motion=description.motion or None,
+                thumbnail=_data_url(frame.thumbnail),
             )
         )
+
+    def eye_followed(self, followed: Followed) -> None:
+        """What was made of the eye camera, at the end."""
+        if followed.frames or followed.skipped:
+            self._eye = report.Eye(**asdict(followed))
 
     def partly_heard(self, partial: PartialTranscript) -> None:
         """See ``Observer``."""
@@ -81,6 +87,7 @@ class Recorder:
             models=dict(models),
             turns=turns,
             frames=self._frames,
+            eye=self._eye,
             contexts=_contexts(memory),
             events=await _events(memory),
             profile=await _profile(memory),
@@ -109,6 +116,7 @@ class Recorder:
             took_up=trace.took_up or None,
             interrupted=trace.interrupted or None,
             scene=trace.scene or None,
+            looked_at=trace.looked_at or None,
             recalled=[report.Recalled(kind=h.kind, text=h.text, score=h.score) for h in trace.hits],
             reply_file=f"replies/{trace.spoken_file}" if trace.spoken_file else None,
             reply_s=round(trace.spoken_s, 3) if spoke else None,
@@ -198,9 +206,5 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 4)
 
 
-def _thumbnail(frame: SceneFrame) -> str:
-    height, width = frame.image.shape[:2]
-    size = (THUMBNAIL_WIDTH, max(1, height * THUMBNAIL_WIDTH // width))
-    small = cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA)
-    jpeg = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, 75])[1]
-    return "data:image/jpeg;base64," + base64.b64encode(jpeg.tobytes()).decode("ascii")
+def _data_url(jpeg: bytes | None) -> str | None:
+    return None if jpeg is None else "data:image/jpeg;base64," + base64.b64encode(jpeg).decode("ascii")

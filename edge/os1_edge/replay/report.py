@@ -88,6 +88,8 @@ class Turn(_Part):
     interrupted: bool | None = None
     """The wearer spoke before the reply was over; ``reply`` holds the words that were heard."""
     scene: str | None = None
+    looked_at: str | None = None
+    """What the wearer's gaze rested on while they spoke, where that is clear."""
     recalled: list[Recalled]
     reply_file: str | None = None
     """Path of the spoken reply below the output folder."""
@@ -99,15 +101,32 @@ class Turn(_Part):
 
 
 class Frame(_Part):
-    """One scene frame."""
+    """One scene frame that was taken and told something new."""
 
     at_s: float
     time: datetime
     file: str
     scene: str
     usable: bool
+    why: str | None = None
+    """Why it was taken."""
+    looked_at: str | None = None
+    motion: Literal["still", "moving"] | None = None
+    """Whether the picture held still, where a frame just before it tells."""
     thumbnail: str | None = Field(default=None, exclude=True)
     """A data: URL for the page; never in the JSON, and only where the session allows it."""
+
+
+class Eye(_Part):
+    """What was made of the eye camera."""
+
+    frames: int
+    pupils: int
+    """Frames that gave a gaze."""
+    fixations: int
+    blinks: int
+    skipped: int
+    """Frames that came too late or could not be used."""
 
 
 class Context(_Part):
@@ -168,6 +187,8 @@ class Report(_Part):
     models: dict[str, ModelFile]
     turns: list[Turn]
     frames: list[Frame]
+    eye: Eye | None = None
+    """Absent where the session has no eye camera."""
     contexts: list[Context]
     events: list[Event]
     summaries: list[Summary] | None = None

@@ -12,8 +12,8 @@ import os1_models
 from os1_edge import clock
 from os1_edge.app import Os1, front_end
 from os1_edge.config import Config, overridden
-from os1_edge.device.replay import camera, microphone, seed_memory, session_seconds
-from os1_edge.device.session import load_session
+from os1_edge.device.replay import camera, eye_camera, has_eye, microphone, seed_memory, session_seconds
+from os1_edge.device.session import Session, load_session
 from os1_edge.device.speaker import ReplaySink
 from os1_edge.faculties import load, model_names
 from os1_edge.remember.memory import Memory
@@ -21,6 +21,8 @@ from os1_edge.replay.page import write_page
 from os1_edge.replay.place import staged
 from os1_edge.replay.recorder import Recorder, Told
 from os1_edge.replay.report import ModelFile, Report
+from os1_edge.see.gaze.calibration import load as load_calibration
+from os1_edge.see.gaze.track import GazeTracker
 from os1_edge.see.image import iter_video, load_image
 from os1_edge.tomlfile import BadFile
 from os1_models.checks import sha256_of
@@ -40,7 +42,7 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
     session = load_session(folder)
     config = overridden(config, session.file.config, folder / "session.toml")
     config = for_replay(config, realtime=realtime)
-    seeds = seed_memory(session)
+    seeds, gaze = seed_memory(session), tracker(session, config)
     with staged(out) as work:
         digests = checked_models(model_names(config))
         began = perf_counter()
@@ -55,10 +57,26 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
             recorder = Recorder(session, realtime=realtime, tell=tell)
             ears = front_end(config, in_a_room=False)
             sink = ReplaySink(work / "replies")
-            os1 = Os1(config, faculties, ticking, session.calendar, sink, recorder, *ears)
+            thumbnails = session.file.thumbnails
+            os1 = Os1(
+                config,
+                faculties,
+                ticking,
+                session.calendar,
+                sink,
+                recorder,
+                *ears,
+                gaze=gaze,
+                thumbnails=thumbnails,
+            )
             await os1.warm()
             ticking.restart()
-            await os1.run(microphone(session, ticking), camera(session, ticking, load_image, iter_video))
+            await os1.run(
+                microphone(session, ticking),
+                camera(session, ticking, load_image, iter_video),
+                eye_camera(session, ticking, load_image, iter_video),
+            )
+            recorder.eye_followed(os1.gazing.followed)
             return await recorder.make(digests, faculties.memory, perf_counter() - began)
 
         try:
@@ -68,6 +86,18 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
         made.write(work / "report.json")
         write_page(made, work, sounds(made, work))
     return made
+
+
+def tracker(session: Session, config: Config) -> GazeTracker | None:
+    """Follows the session's eye camera, where it has one.
+
+    Raises:
+        CalibrationError: the session's calibration cannot be used.
+    """
+    if not has_eye(session):
+        return None
+    kept = session.file.gaze
+    return GazeTracker(config.see.gaze, load_calibration(session.path(kept.calibration)) if kept else None)
 
 
 def for_replay(config: Config, *, realtime: bool) -> Config:

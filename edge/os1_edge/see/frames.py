@@ -78,9 +78,22 @@ class FrameSchedule:
             return FrameDecision(False, f"{prompted}, but a frame was taken {since:.1f} s ago")
         return FrameDecision(False, f"next in {period - since:.1f} s")
 
+    def next_s(self, in_dialogue: bool = False, prompted: Prompted | None = None) -> float:
+        """When `due` will say yes, if nothing else happens."""
+        if self._last_s is None:
+            return 0.0
+        gap = min(self._every_s, self._in_dialogue_s) if in_dialogue else self._every_s
+        if prompted is not None:
+            gap = min(gap, AT_ONCE_GAP_S[prompted])
+        return self._last_s + (RETAKE_GAP_S if self._retakes else gap)
+
+    def begun(self, at_s: float) -> None:
+        """A frame exposed at `at_s` is being judged: until `taken` says more, it counts."""
+        self._last_s = at_s if self._last_s is None else max(self._last_s, at_s)
+
     def taken(self, at_s: float, again: bool = False) -> None:
         """A frame was taken; `again` where `Keeper.judge` wants another in its place."""
-        self._last_s = at_s
+        self.begun(at_s)
         self._retakes = self._retakes + 1 if again and self._retakes < RETAKES else 0
 
 
@@ -89,40 +102,55 @@ class Kept:
     """What becomes of a frame."""
 
     keep: bool
+    """It is new, and good enough to be described."""
     retake: bool
-    """Take another at once in its place."""
+    """Take another at once: nothing can be told from this one, or a better one is likely."""
     reason: str
     changed: bool = False
     """It shows another scene than the last one kept: a reason for a frame at once."""
 
 
 class Keeper:
-    """Keeps what is new and good. Holds one `Look` and one number, whatever it has seen."""
+    """Keeps what is new and good. Holds one `Look` and two numbers, whatever it has seen."""
 
     def __init__(self) -> None:
         self._last: Look | None = None
+        self._last_soft = False
         self._sharpness: float | None = None
         self._bad = 0
 
     def judge(self, quality: Quality, look: Look) -> Kept:
-        """Keep the frame of this quality and look, drop it, or take it again?"""
-        trouble = "" if quality.usable else quality.reason
-        usual = self._sharpness
-        if not trouble and usual is not None and quality.sharpness < SOFTER * usual:
-            trouble = f"softer than usual ({quality.sharpness / usual:.2f} of it)"
-        if trouble and self._bad < RETAKES:
-            self._bad += 1
-            return Kept(False, True, trouble)
-        self._bad = 0
+        """Keep the frame of this quality and look, drop it, or take it again?
+
+        One that is softer than usual is kept until a better one is there: it may be the only one.
+        """
+        again = self._bad < RETAKES
         if not quality.usable:
-            return Kept(False, False, trouble)
+            self._bad = self._bad + 1 if again else 0
+            return Kept(False, again, quality.reason)
+        usual = self._sharpness
+        soft = usual is not None and quality.sharpness < SOFTER * usual
+        same = self._last is not None and same_view(self._last, look)
+        if soft and again and not (same and not self._last_soft):
+            self._bad += 1
+            changed = self.changed(look)
+            self._last, self._last_soft = look, True
+            return Kept(
+                not same, True, f"softer than usual ({quality.sharpness / (usual or 1):.2f} of it)", changed
+            )
+        self._bad = 0
         # Slowly towards what this place is like: rooms differ in how much there is to be sharp.
         self._sharpness = quality.sharpness if usual is None else 0.7 * usual + 0.3 * quality.sharpness
-        if self._last is not None and same_view(self._last, look):
+        better = self._last_soft and not soft
+        if same and not better:
             return Kept(False, False, "as the last one kept")
-        changed = self._last is not None and distance(self._last, look) >= CHANGED_BITS
-        self._last = look
-        return Kept(True, False, "another scene" if changed else "new", changed)
+        changed = self.changed(look)
+        self._last, self._last_soft = look, False
+        return Kept(True, False, "another scene" if changed else "sharper" if same else "new", changed)
+
+    def changed(self, look: Look) -> bool:
+        """Does it show another scene than the last frame kept?"""
+        return self._last is not None and distance(self._last, look) >= CHANGED_BITS
 
 
 def look_of(image: Image) -> Look:

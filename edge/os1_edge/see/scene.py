@@ -14,8 +14,9 @@ from typing import Protocol
 from os1_edge.events import Gaze, Image
 from os1_edge.see.crop import Crop, choose_crop
 from os1_edge.see.faces import Face, Finder
+from os1_edge.see.motion import Motion
 from os1_edge.see.objects import DetectedObject
-from os1_edge.see.quality import judge_picture
+from os1_edge.see.quality import Quality, judge_picture
 from os1_edge.see.text import TextLine
 
 MAX_NAMED = 4
@@ -57,6 +58,16 @@ class SceneDescription:
     """"indoors" or "outdoors", where the things in view tell."""
     sharpness: float = 0.0
     """See `Quality.sharpness`."""
+    in_view: str = ""
+    """What is in view apart from what is looked at, as a sentence; empty where nothing else is."""
+    attended: str = ""
+    """What is looked at, with the words on it, as a phrase: "a book that reads “Emma”"."""
+    motion: Motion = ""
+    """"still" or "moving" where the frame before this one tells (see `motion`)."""
+    size: tuple[int, int] = (0, 0)
+    """Width and height of the picture."""
+    read_in: tuple[int, int, int, int] | None = None
+    """The box in which `text` was read."""
 
 
 class Detector(Protocol):
@@ -74,31 +85,65 @@ class Reader(Protocol):
 class SceneDescriber:
     """Picture in, `SceneDescription` out; an unusable picture never reaches a network."""
 
-    def __init__(self, detector: Detector, faces: Finder | None = None, reader: Reader | None = None) -> None:
+    def __init__(
+        self,
+        detector: Detector,
+        faces: Finder | None = None,
+        reader: Reader | None = None,
+        fov_deg: float = 82.0,
+    ) -> None:
+        """``fov_deg`` is the scene camera's field across."""
         self._detector = detector
         self._faces = faces
         self._reader = reader
+        self._fov_deg = fov_deg
 
-    def look(self, image: Image, gaze: Gaze | None = None, read: bool = False) -> SceneDescription:
+    def look(
+        self, image: Image, gaze: Gaze | None = None, read: bool = False, quality: Quality | None = None
+    ) -> SceneDescription:
         """Describe `image` (uint8 BGR, height x width x 3), looked at where `gaze` says (pixels of `image`).
 
         With `read` the words in the gaze crop are read, a third of a second; without a gaze, in all of it.
+        `quality` is that of `image`, where it is known.
         """
-        quality = judge_picture(image)
+        quality = quality or judge_picture(image)
+        height, width = image.shape[:2]
         if not quality.usable:
-            return SceneDescription("", (), 0, quality.light, False, quality.reason)
+            return unusable(quality)
         objects = self._detector.detect(image)
         if self._faces is not None:
             objects = with_faces(objects, self._faces.find(image))
-        height, width = image.shape[:2]
-        crop = choose_crop(gaze, objects, width, height)
-        text: tuple[str, ...] = ()
-        if read and self._reader is not None:
-            x, y, wide, high = crop.box
-            text = tuple(line.text for line in self._reader.read(image[y : y + high, x : x + wide]))
         people = sum(thing.label == "person" for thing in objects)
-        seen = describe(objects, quality.light, people, crop, text)
-        return replace(seen, sharpness=quality.sharpness)
+        seen = describe(objects, quality.light, people)
+        seen = replace(seen, sharpness=quality.sharpness, size=(width, height))
+        return self.again(seen, gaze, image if read else None)
+
+    def again(
+        self, seen: SceneDescription, gaze: Gaze | None, image: Image | None = None
+    ) -> SceneDescription:
+        """`seen`, looked at where `gaze` says now; with its picture, the words there are read."""
+        if not seen.usable or seen.size == (0, 0):
+            return seen
+        crop = choose_crop(gaze, seen.objects, *seen.size, self._fov_deg)
+        text, read_in = seen.text, seen.read_in
+        if image is not None and self._reader is not None:
+            x, y, wide, high = read_in = crop.box
+            text = tuple(line.text for line in self._reader.read(image[y : y + high, x : x + wide]))
+        elif read_in is not None and not _about(read_in, crop):
+            text, read_in = (), None
+        told = describe(seen.objects, seen.light, seen.people, crop, text)
+        return replace(told, sharpness=seen.sharpness, size=seen.size, motion=seen.motion, read_in=read_in)
+
+
+def unusable(quality: Quality) -> SceneDescription:
+    """What can be said of a picture that cannot be used."""
+    return SceneDescription("", (), 0, quality.light, False, quality.reason)
+
+
+def _about(read_in: tuple[int, int, int, int], crop: Crop) -> bool:
+    """Are words from that box about what the crop shows? Both must be of the same place."""
+    x, y, wide, high = crop.box
+    return _holds(read_in, x + wide / 2, y + high / 2)
 
 
 def with_faces(objects: Sequence[DetectedObject], faces: Sequence[Face]) -> tuple[DetectedObject, ...]:
@@ -140,8 +185,14 @@ def describe(
         sentence = _capital(view) or "Nothing I can name"
     dark = "it is dark" if light == "dark" and (view or target) else f"the light is {light}"
     sentence += "." if light == "bright" else f"; {dark}."
+    words = f"that reads “{_quoted(text)}”" if text else ""
     if text:
         sentence += f" It reads “{_quoted(text)}”."
+    attended = ""
+    if target is not None:
+        attended = f"{_article(target.label)} {words}".rstrip()
+    elif words and crop is not None and not crop.whole:
+        attended = f"something {words}"
     reason = (
         f"named from {len(objects)} detected objects"
         if objects
@@ -159,6 +210,8 @@ def describe(
         tuple(text),
         target.label if target is not None else "",
         setting_of(objects),
+        in_view=f"{_capital(view)}." if view else "",
+        attended=attended,
     )
 
 
