@@ -47,9 +47,8 @@ def _file(file: d.FileDescriptorProto) -> list[str]:
         if message.field:
             out += ["| field | type | |", "| --- | --- | --- |"]
             for f, field in enumerate(message.field):
-                out.append(
-                    f"| {field.number} `{field.name}` | {_type(message, field)} | {cell(FILE_MESSAGE, n, FIELD, f)} |"
-                )
+                about = cell(FILE_MESSAGE, n, FIELD, f)
+                out.append(f"| {field.number} `{field.name}` | {_type(message, field)} | {about} |")
             out.append("")
     for n, enum in enumerate(file.enum_type):
         out += [f"### {enum.name}", "", text(FILE_ENUM, n), "", "| value | |", "| --- | --- |"]

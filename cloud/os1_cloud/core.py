@@ -1,4 +1,4 @@
-"""Answers questions: admission, queue, engine, heartbeats and deadlines, whatever the transport.
+"""Answers questions: admission, idempotency, resume, cancel, drain, whatever the transport.
 
 Knows no gRPC; servicer puts it on the wire. All times are seconds.
 """
@@ -8,200 +8,248 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
-from os1_cloud.admission import Budget, Gate, Load, Refused, late_at_its_turn, refusal
-from os1_cloud.engines import BadSchema, Engine, EngineError, Finished, Piece, Prompt, TooLong
+from os1_cloud.admission import Load, Refused, Task, class_of, deadline_s, refusal
+from os1_cloud.engines import Engine, sees, slots
+from os1_cloud.events import Ask, Event, Record, Watcher
+from os1_cloud.job import Job, Pace
+from os1_cloud.pictures import Pictures
+from os1_cloud.places import Places
+from os1_cloud.wearers import WearerLimits, Wearers
 
 log = logging.getLogger(__name__)
 QUEUE = 4
-"""Questions that may wait. Behind more than four others, a spoken answer is late whatever the model."""
-HEARTBEAT_S = 0.5
-"""Longest silence while a question is in work."""
-Task = Literal["reply", "caption", "context", "plan", "consolidate"]
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One question that is well formed."""
-
-    request_id: str
-    task: Task
-    budget: Budget
-    prompt: Prompt
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The question is in the queue."""
-
-    model: str
-    ahead: int
-    first_token_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """More of the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Nothing to say yet."""
-
-    elapsed_s: float
-    queued: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The answer is complete."""
-
-    finished: Finished
-    queue_s: float
-    first_token_s: float
-    total_s: float
-
-
-Event = Accepted | Delta | Progress | Done
+"""Questions that may wait for each place. Behind more than four others, a spoken answer is late whatever the
+model."""
+KEPT_S = 60.0
+"""How long an answer can be picked up after its end."""
+KEPT = 1024
+"""Ended answers kept at most: 64 MB if all were as long as can be."""
+UNBOUNDED = WearerLimits(calls=0, asks_per_minute=0)
+Key = tuple[str, str]
+"""Caller and request_id."""
 
 
 class Answerer:
-    """One engine and the queue before it."""
+    """The engines, the queue before each, and the answers under way."""
 
     def __init__(
         self,
-        engine: Engine,
+        engines: Engine | Sequence[Engine],
         *,
-        queue: int = QUEUE,
-        heartbeat_s: float = HEARTBEAT_S,
+        queue: int | None = None,
+        limits: WearerLimits = UNBOUNDED,
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+        watchers: Sequence[Watcher] = (),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.engine, self.queue = engine, queue
-        self._heartbeat_s, self._now = heartbeat_s, now
-        self._gate = Gate()
-        self._draining = False
+        """Args:
+        engines: the first that can answer a question does.
+        queue: questions that may wait for each engine; None: `QUEUE` for each of its slots.
+        limits: what one wearer may ask.
+        pace: heartbeat, grace and the like.
+        watchers: are told what happens.
+        now: seconds, for budgets and what is noted.
+        """
+        self.engines: tuple[Engine, ...] = tuple(engines) if isinstance(engines, Sequence) else (engines,)
+        self.places = {
+            e.name: Places(slots(e), QUEUE * slots(e) if queue is None else queue) for e in self.engines
+        }
+        self.wearers = Wearers(limits)
+        self.watchers = tuple(watchers)
+        self._pace, self._now = pace, now
+        self._pictures = Pictures()
+        self._jobs: OrderedDict[Key, Job] = OrderedDict()
+        """At work, and those that ended in the last `KEPT_S`."""
+        self._ended: OrderedDict[Key, float] = OrderedDict()
+        self._live = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._sweep: asyncio.TimerHandle | None = None
+        self._newest: dict[tuple[str, str, Task], Job] = {}
+        """Of the questions that only the newest of is wanted; bounded by those at work."""
+        self.draining = False
 
     @property
-    def load(self) -> Load:
-        """How busy it is now."""
-        return self._gate.load
+    def live(self) -> int:
+        """Questions at work or waiting."""
+        return self._live
 
     @property
-    def draining(self) -> bool:
-        """Whether new questions are refused because the server ends."""
-        return self._draining
+    def kept(self) -> int:
+        """Answers that can be picked up."""
+        return len(self._jobs)
+
+    def engine_for(self, task: Task, pictures: bool, model: str = "") -> Engine:
+        """Who answers.
+
+        Raises:
+            Refused: no_such_model, no_vision_model.
+        """
+        named = [e for e in self.engines if model in ("", e.name)]
+        if not named:
+            raise Refused("no_such_model", "no model of this server has that name")
+        if pictures or task == "caption":
+            named = [e for e in named if sees(e)]
+            if not named:
+                raise Refused("no_vision_model", "this server has no vision model: it answers text only")
+            return named[0]
+        # A model that sees answers text only if there is no other: the two are kept apart.
+        return next((e for e in named if not sees(e)), named[0])
+
+    def load(self, task: Task = "reply", deadline: float | None = None) -> Load:
+        """How busy it is for a new question of this kind."""
+        return self.places[self.engine_for(task, False).name].load(task, deadline)
+
+    async def ask(self, ask: Ask) -> AsyncGenerator[tuple[int, Event], None]:
+        """`Accepted`, then `Delta` and `Progress` in any number, then `Done`, numbered from 1.
+
+        A question with the id of one that runs, or that was answered a short while ago, joins it. Closing the
+        iterator leaves the question at work for the grace.
+
+        Raises:
+            Refused: on arrival, at its turn, or in the middle.
+        """
+        key = (ask.caller, ask.request_id)
+        job = self._jobs.get(key)
+        if job is None or job.ring.error is not None:
+            job = self._begin(ask, key)
+        async with aclosing(job.follow(1, self._spread)) as events:
+            async for numbered in events:
+                yield numbered
+
+    async def resume(
+        self, caller: str, request_id: str, from_seq: int
+    ) -> AsyncGenerator[tuple[int, Event], None]:
+        """The events of an answer from `from_seq` on.
+
+        Raises:
+            Refused: unknown_request, lost, or whatever the answer fails with.
+        """
+        job = self._jobs.get((caller, request_id))
+        try:
+            if job is None:
+                raise Refused("unknown_request", "this server has no such question, or no longer")
+            async with aclosing(job.follow(from_seq, self._spread)) as events:
+                async for numbered in events:
+                    yield numbered
+        except Refused as e:
+            for watcher in self.watchers:
+                watcher.resumed(e.why)
+            raise
+        for watcher in self.watchers:
+            watcher.resumed("resumed")
+
+    def cancel(self, caller: str, request_id: str) -> bool:
+        """Stops a question; whether it was at work until now."""
+        job = self._jobs.get((caller, request_id))
+        return job is not None and job.cancel(Refused("cancelled", "the question was cancelled"))
 
     async def drain(self, grace_s: float) -> bool:
-        """Refuses new questions and waits for the admitted ones; False if some were left after `grace_s`."""
-        self._draining = True
+        """Refuses new questions and waits for those at work; False if some were left after `grace_s`."""
+        self.draining = True
         try:
-            await asyncio.wait_for(self._gate.empty(), grace_s)
+            await asyncio.wait_for(self._idle.wait(), grace_s)
         except TimeoutError:
             return False
         return True
 
-    async def ask(self, ask: Ask) -> AsyncGenerator[Event, None]:
-        """`Accepted`, then `Delta` and `Progress` in any number, then `Done`.
+    async def cut(self, patience_s: float) -> None:
+        """Ends what is at work, and waits until the engines are free, at most `patience_s`."""
+        self.draining = True
+        for job in list(self._jobs.values()):
+            job.cancel(Refused("draining", "this server ends now; ask another"))
+        await self.drain(patience_s)
+        if self._sweep is not None:
+            self._sweep.cancel()
 
-        Closing the iterator stops the engine and frees the place before it returns.
-
-        Raises:
-            Refused: on arrival, at its turn, or in the middle when the budget runs out.
-        """
-        no = refusal(ask.budget, self.load, self.queue, self._draining)
-        if no is not None:
-            log.info("ask %s %s: refused, %s", ask.request_id, ask.task, no.why)
-            raise no
-        began, load, outcome = self._now(), self.load, "cancelled"
+    def _begin(self, ask: Ask, key: Key) -> Job:
+        """Admits a question, or raises `Refused`."""
         try:
-            with self._gate.question():
-                async with aclosing(self._admitted(ask, began, load)) as events:
-                    async for event in events:
-                        yield event
-            outcome = "answered"
+            engine = self.engine_for(ask.task, bool(ask.pictures), ask.model)
+            places, kind = self.places[engine.name], class_of(ask.task, ask.background)
+            deadline = asyncio.get_running_loop().time() + deadline_s(ask.budget, kind)
+            load = places.load(ask.task, deadline)
+            no = refusal(ask.budget, load, places.room(kind), self.draining)
+            if no is not None:
+                raise no
+            if ask.prompt.prefix and sees(engine):
+                raise Refused("bad_request", "answer_prefix is not for a model that looks at pictures")
+            ask = self._with_pictures(ask)
+            no = self.wearers.admit(ask.caller, self._now())
+            if no is not None:
+                raise no
         except Refused as e:
-            outcome = e.why
+            log.info("ask %s %s: refused, %s", ask.request_id, ask.task, e.why)
+            for watcher in self.watchers:
+                watcher.refused(ask.task, e.why)
             raise
-        except Exception:
-            outcome = "failed"
-            raise
-        finally:
-            log.info("ask %s %s: %s in %.2f s", ask.request_id, ask.task, outcome, self._now() - began)
+        self._live += 1
+        self._idle.clear()
+        job = Job(ask, engine, places, self._pace, self._now, self._end)
+        self._ended.pop(key, None)
+        self._jobs[key] = job
+        if ask.latest_only:
+            self._supersede(job)
+        return job
 
-    async def _admitted(self, ask: Ask, began: float, load: Load) -> AsyncGenerator[Event, None]:
-        """The work's events, with heartbeats between them, until the budget runs out.
+    def _with_pictures(self, ask: Ask) -> Ask:
+        if not ask.pictures:
+            return ask
+        images = self._pictures.resolve(ask.caller, ask.pictures, self._now())
+        *before, last = ask.prompt.turns
+        prompt = replace(ask.prompt, turns=(*before, replace(last, images=images)))
+        return replace(ask, prompt=prompt, pictures=())
 
-        `load` is what was there before the question.
-        """
-        wait_s = load.wait_s
-        known = None if wait_s is None or load.first_token_s is None else wait_s + load.first_token_s
-        state = _State(queued=True)
-        work = self._work(ask, began, state)
-        # Begun before anybody is told: a reader who is slow to take `Accepted` keeps its turn in the queue.
-        step = asyncio.ensure_future(anext(work))
-        try:
-            yield Accepted(self.engine.name, load.busy + load.waiting, known)
-            while True:
-                left = ask.budget.total_s - (self._now() - began)
-                await asyncio.wait({step}, timeout=max(0.0, min(self._heartbeat_s, left)))
-                if step.done():
-                    event = step.result()
-                    yield event
-                    if isinstance(event, Done):
-                        return
-                    step = asyncio.ensure_future(anext(work))
-                elif self._now() - began >= ask.budget.total_s:
-                    raise Refused("expired", "the budget ran out during the answer")
-                else:
-                    yield Progress(self._now() - began, state.queued)
-        finally:
-            await _end(step)
-            await work.aclose()
+    def _supersede(self, job: Job) -> None:
+        place = (job.ask.caller, job.ask.prompt.session, job.ask.task)
+        old = self._newest.get(place)
+        self._newest[place] = job
+        if old is not None:
+            old.cancel(Refused("superseded", "a newer question of this session took its place"))
 
-    async def _work(self, ask: Ask, began: float, state: _State) -> AsyncGenerator[Event, None]:
-        """Waits for a place, then the engine's answer."""
-        async with self._gate.place():
-            state.queued = False
-            placed = self._now()
-            late = late_at_its_turn(ask.budget, placed - began)
-            if late is not None:
-                raise late
-            first: float | None = None
-            try:
-                async with aclosing(self.engine.generate(ask.prompt)) as parts:
-                    async for part in parts:
-                        first = self._now() if first is None else first
-                        if isinstance(part, Piece):
-                            yield Delta(part.text)
-                            continue
-                        ended = self._now()
-                        self._gate.learn(first - placed, ended - placed)
-                        yield Done(part, placed - began, first - placed, ended - began)
-            except TooLong as e:
-                raise Refused("too_long", str(e)) from e
-            except BadSchema as e:
-                raise Refused("bad_schema", str(e)) from e
-            except EngineError as e:
-                log.error("ask %s: %s", ask.request_id, e)
-                raise Refused("engine_failed", str(e)) from e
+    def _spread(self) -> float:
+        return self._live * self._pace.spread_s
+
+    def _end(self, job: Job) -> None:
+        """A question has come to its end; its engine is free."""
+        self._live -= 1
+        if not self._live:
+            self._idle.set()
+        self.wearers.release(job.ask.caller)
+        place = (job.ask.caller, job.ask.prompt.session, job.ask.task)
+        if self._newest.get(place) is job:
+            del self._newest[place]
+        record = job.record
+        _log(record)
+        for watcher in self.watchers:
+            watcher.ended(record)
+        key = (job.ask.caller, job.ask.request_id)
+        job.forget()
+        if self._jobs.get(key) is job:
+            self._ended[key] = asyncio.get_running_loop().time()
+            while len(self._ended) > KEPT:
+                self._jobs.pop(self._ended.popitem(last=False)[0], None)
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(KEPT_S, self._forget)
+
+    def _forget(self) -> None:
+        """Drops the answers that are too old, and comes back for the next."""
+        loop, self._sweep = asyncio.get_running_loop(), None
+        while self._ended:
+            key, ended = next(iter(self._ended.items()))
+            if (left := ended + KEPT_S - loop.time()) > 0:
+                self._sweep = loop.call_later(left, self._forget)
+                break
+            del self._ended[key]
+            self._jobs.pop(key, None)
+        self._pictures.forget(self._now())
 
 
-@dataclass(slots=True)
-class _State:
-    """What the work tells its heartbeat."""
-
-    queued: bool
-
-
-async def _end(step: asyncio.Task[Event]) -> None:
-    """Stops one step of the work and waits until it has let go of what it held."""
-    step.cancel()
-    await asyncio.wait({step})
-    if not step.cancelled():
-        step.exception()  # fetched, so that asyncio does not report it as lost
+def _log(record: Record) -> None:
+    took = (record.ended or record.arrived) - record.arrived
+    log.info("ask %s %s: %s in %.2f s", record.request_id, record.task, record.outcome, took)

@@ -1,132 +1,106 @@
 """The process's life: bind, start, drain, stop.
 
-cli imports it. Plain text only on this machine: whatever leaves it goes through TLS and needs a token.
+cli imports it. Plain text only on this machine: whatever leaves it goes through TLS and needs a credential.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+import socket
+from collections.abc import Callable, Sequence
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from os1_cloud import wire
-from os1_cloud.auth import Guard, Tokens
+from os1_cloud.address import Address, ServeError, binding_problem, parse_address
+from os1_cloud.auth import Tokens
 from os1_cloud.core import Answerer
-from os1_cloud.engines import Engine
-from os1_cloud.servicer import AssistServicer, EdgeServicer
-from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2_grpc
+from os1_cloud.guard import Calls, Gatekeeper, Guarded
+from os1_cloud.servicer import AssistServicer, EdgeServicer, SpeechServicer
+from os1_cloud.speech import Ears, Mouth
+from os1_cloud.tls import read_tls
+from os1_proto.assist.v1 import (
+    assist_pb2,
+    assist_pb2_grpc,
+    edge_pb2,
+    edge_pb2_grpc,
+    speech_pb2,
+    speech_pb2_grpc,
+)
+
+__all__ = ["Address", "ServeError", "Server", "binding_problem", "parse_address", "read_tls", "serve"]
 
 log = logging.getLogger(__name__)
-SERVICES = ("", "os1.assist.v1.Edge", "os1.assist.v1.Assist")
-"""What the health service knows; the empty name is the whole server."""
-CALLS = 64
-"""Calls at once, the last wall: the queue's bound comes long before."""
+SERVICES = tuple(
+    file.DESCRIPTOR.services_by_name[name].full_name
+    for file, name in ((edge_pb2, "Edge"), (assist_pb2, "Assist"), (speech_pb2, "Speech"))
+)
+CALLS = 1024
+"""Calls at once, the last wall: the queues' bounds come long before."""
 LAST_WORDS_S = 1.0
 """For statuses to leave after the last answer, and for an engine to stop after the last call was cut."""
-
-
-class ServeError(Exception):
-    """The server cannot start; the message says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen. Port 0: any free one."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def loopback(self) -> bool:
-        """Whether only this machine reaches it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-
-def parse_address(text: str) -> Address:
-    """Reads `HOST:PORT` or `[IPV6]:PORT`.
-
-    Raises:
-        ServeError: it is neither.
-    """
-    host, colon, port = text.rpartition(":")
-    bracketed = host.startswith("[") and host.endswith("]")
-    host = host[1:-1] if bracketed else host
-    if not colon or not host or (":" in host) != bracketed or not (port.isascii() and port.isdigit()):
-        raise ServeError(f"{text!r} is no address; write HOST:PORT or [IPV6]:PORT, e.g. 127.0.0.1:50051")
-    if int(port) > 65535:
-        raise ServeError(f"{text!r} is no address; ports end at 65535")
-    return Address(host, int(port))
-
-
-def binding_problem(address: Address, tls: bool, tokens: bool) -> str | None:
-    """Why the server must not listen there in this way, or None."""
-    if address.loopback:
-        return None
-    if not tls:
-        return (
-            f"{address} can be reached from other machines, and without TLS anybody between could listen in; "
-            "give --tls-cert and --tls-key, or listen on 127.0.0.1"
-        )
-    if not tokens:
-        return f"{address} can be reached from other machines, and anybody could ask; give --tokens FILE"
-    return None
-
-
-def read_tls(cert: Path, key: Path) -> grpc.ServerCredentials:
-    """The server's certificate chain and private key, both PEM.
-
-    Raises:
-        ServeError: a file cannot be read or is no PEM.
-    """
-    found = []
-    for path, word in ((cert, b"CERTIFICATE"), (key, b"PRIVATE KEY")):
-        try:
-            content = path.read_bytes()
-        except OSError as e:
-            raise ServeError(f"{path} cannot be read: {e.strerror}") from e
-        if b"-----BEGIN " not in content or word not in content:
-            raise ServeError(f"{path} holds no PEM {word.decode().lower()}")
-        found.append(content)
-    return grpc.ssl_server_credentials([(found[1], found[0])])
+OPTIONS = [
+    ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share
+    ("grpc.max_receive_message_length", wire.REQUEST_BYTES),
+    ("grpc.max_metadata_size", 16 * 1024),
+    # Half of what a client may send at most: at an equal interval gRPC takes pings for an attack.
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1_000),
+    ("grpc.keepalive_time_ms", 10_000),  # a link that died in silence is a client that went away
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # Connections find their way to new servers behind a balancer.
+    ("grpc.max_connection_age_ms", 600_000),
+    ("grpc.max_connection_age_grace_ms", 120_000),
+]
 
 
 class Server:
-    """One engine behind one port. To be used inside a running event loop."""
+    """The engines behind one port. To be used inside a running event loop."""
 
     def __init__(
-        self, answerer: Answerer, tokens: Tokens | None = None, tls: grpc.ServerCredentials | None = None
+        self,
+        answerer: Answerer,
+        tokens: Tokens | None = None,
+        tls: grpc.ServerCredentials | None = None,
+        *,
+        certificates: bool = False,
+        ears: Ears | None = None,
+        mouth: Mouth | None = None,
+        node: str = "",
+        reflection: bool = False,
+        watchers: Sequence[Calls] = (),
+        balancer_s: float = 0.0,
     ) -> None:
-        self._answerer, self._tokens, self._tls = answerer, tokens, tls
+        """Args:
+        answerer: the language engines.
+        tokens: who may call; None: nobody needs a token.
+        tls: the certificate; None: plain text.
+        certificates: whether clients are known by their certificates; `tls` then has to ask for them.
+        ears, mouth: speech, where there is any.
+        node: what this server calls itself.
+        reflection: whether clients may ask for the services' descriptions.
+        watchers: are told about each call.
+        balancer_s: seconds between NOT_SERVING and the refusal of new questions, for balancers to notice.
+        """
+        self._answerer, self._tls, self._balancer_s = answerer, tls, balancer_s
+        self._credential = tokens is not None or certificates
+        self._speech = [desk for desk in (ears, mouth) if desk is not None]
         self._health = health.aio.HealthServicer()
-        self._server = grpc.aio.server(
-            interceptors=[Guard(tokens)] if tokens else [],
-            maximum_concurrent_rpcs=CALLS,
-            options=[
-                ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share
-                ("grpc.max_receive_message_length", wire.REQUEST_BYTES),
-                ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),  # half of what clients send
-                ("grpc.keepalive_time_ms", 10_000),  # a link that died in silence is a client that went away
-                ("grpc.keepalive_timeout_ms", 5_000),
-            ],
+        self._server = grpc.aio.server(maximum_concurrent_rpcs=CALLS, options=OPTIONS)
+        node = node or socket.gethostname()
+        guarded: grpc.aio.Server = Guarded(  # type: ignore[assignment]  # has what registering needs
+            self._server, Gatekeeper(tokens, certificates), watchers
         )
-        edge_pb2_grpc.add_EdgeServicer_to_server(EdgeServicer(answerer), self._server)
-        assist_pb2_grpc.add_AssistServicer_to_server(AssistServicer(answerer, tokens), self._server)
+        edge_pb2_grpc.add_EdgeServicer_to_server(EdgeServicer(answerer, ears, mouth, node), guarded)
+        assist_pb2_grpc.add_AssistServicer_to_server(AssistServicer(answerer, mouth, node), guarded)
+        speech_pb2_grpc.add_SpeechServicer_to_server(SpeechServicer(ears, mouth, node), guarded)
+        # Open: whoever balances the load asks for the health and knows no wearer.
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        if reflection:
+            _add_reflection(guarded)
 
     async def start(self, address: Address) -> int:
         """Listens, and returns the port.
@@ -134,7 +108,7 @@ class Server:
         Raises:
             ServeError: the address is not allowed or not free, or the certificate does not work.
         """
-        problem = binding_problem(address, self._tls is not None, self._tokens is not None)
+        problem = binding_problem(address, self._tls is not None, self._credential)
         if problem is not None:
             raise ServeError(problem)
         try:
@@ -145,7 +119,7 @@ class Server:
         except RuntimeError as e:
             hint = "" if self._tls is None else ", or certificate and key do not belong together"
             raise ServeError(f"cannot listen on {address}: it is in use or not this machine's{hint}") from e
-        for service in SERVICES:
+        for service in ("", *SERVICES):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         await self._server.start()
         return port
@@ -156,45 +130,52 @@ class Server:
         Returns whether all of them ended by themselves.
         """
         await self._health.enter_graceful_shutdown()
+        await asyncio.sleep(self._balancer_s)
+        for desk in self._speech:
+            desk.draining = True
         ended = await self._answerer.drain(grace_s)
-        await self._server.stop(LAST_WORDS_S if ended else 0)
-        await self._answerer.drain(LAST_WORDS_S)
+        await self._answerer.cut(LAST_WORDS_S)  # their calls end with UNAVAILABLE, and are asked elsewhere
+        await self._server.stop(LAST_WORDS_S)
         return ended
 
 
+def _add_reflection(server: grpc.aio.Server) -> None:
+    """Whoever has a credential may ask what there is (`grpcurl list`)."""
+    from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+    names = [*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME]
+    servicer = reflection.aio.ReflectionServicer(service_names=names)
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
+
+
 async def serve(
-    engine: Engine,
+    server: Server,
     address: Address,
     ready: Callable[[Address], None],
     *,
-    tokens: Tokens | None = None,
-    tls: grpc.ServerCredentials | None = None,
     grace_s: float = 10.0,
+    reload: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, then drains and closes the engine.
+    """Serves until SIGTERM or SIGINT, then drains.
 
     Args:
-        engine: loaded.
+        server: not started yet.
         address: where to listen.
         ready: called once with the real address when calls are answered.
-        tokens: who may call; None: everybody on this machine.
-        tls: the certificate; None: plain text.
         grace_s: seconds that running answers get to end.
+        reload: called on SIGHUP.
 
     Raises:
         ServeError: it cannot start.
     """
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
-    try:
-        server = Server(Answerer(engine), tokens, tls)
-        port = await server.start(address)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, told.set)
-        ready(Address(address.host, port))
-        await told.wait()
-        log.info("draining")
-        if not await server.drain(grace_s):
-            log.warning("some answers did not end within %.0f s and were cut", grace_s)
-    finally:
-        engine.close()
+    port = await server.start(address)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    ready(Address(address.host, port))
+    await told.wait()
+    log.info("draining")
+    if not await server.drain(grace_s):
+        log.warning("some answers did not end within %.0f s and were cut", grace_s)

@@ -8,10 +8,12 @@ import pytest
 from os1_cloud import wire
 from os1_cloud.admission import (
     Budget,
+    Class,
     Load,
     Refused,
     Why,
     budget_left,
+    has_room,
     late_at_its_turn,
     refusal,
     smoothed,
@@ -54,31 +56,58 @@ def test_what_is_left_of_a_budget(
 
 
 @pytest.mark.parametrize(
-    ("budget", "load", "queue", "draining", "expected"),
+    ("budget", "load", "room", "draining", "expected"),
     [
-        (LAX, BUSY, 4, False, None),
-        (LAX, BUSY, 4, True, "draining"),
-        (Budget(None, 0.0), IDLE, 4, False, "expired"),
-        (Budget(0.0, 9.0), IDLE, 4, False, "expired"),
-        (LAX, BUSY, 1, False, "queue_full"),
-        (LAX, IDLE, 0, False, None),  # no queue at all: an idle server still answers
-        (LAX, Load(1, 0, None, None), 0, False, "queue_full"),
-        (Budget(8.4, 100.0), BUSY, 4, False, "too_late"),  # 2 answers of 4 s and 0.5 s
-        (Budget(8.6, 100.0), BUSY, 4, False, None),
-        (Budget(None, 8.4), BUSY, 4, False, "too_late"),
-        (Budget(0.1, 100.0), IDLE, 4, False, None),  # only an answer can correct a bad guess
-        (Budget(0.1, 100.0), NEW, 4, False, None),  # nothing is known
+        (LAX, BUSY, True, False, None),
+        (LAX, BUSY, True, True, "draining"),
+        (Budget(None, 0.0), IDLE, True, False, "expired"),
+        (Budget(0.0, 9.0), IDLE, True, False, "expired"),
+        (LAX, BUSY, False, False, "queue_full"),
+        (LAX, IDLE, False, False, None),  # no queue at all: an idle server still answers
+        (LAX, Load(1, 0, None, None), False, False, "queue_full"),
+        (LAX, Load(1, 0, None, None, slots=2), False, False, None),  # there is a place
+        (Budget(8.4, 100.0), BUSY, True, False, "too_late"),  # 2 answers of 4 s and 0.5 s
+        (Budget(8.6, 100.0), BUSY, True, False, None),
+        (Budget(4.6, 100.0), Load(2, 1, 4.0, 0.5, slots=2), True, False, None),  # two at a time
+        (Budget(None, 8.4), BUSY, True, False, "too_late"),
+        (Budget(0.1, 100.0), IDLE, True, False, None),  # only an answer can correct a bad guess
+        (Budget(0.1, 100.0), NEW, True, False, None),  # nothing is known
     ],
 )
-def test_admission(budget: Budget, load: Load, queue: int, draining: bool, expected: Why | None) -> None:
-    assert why(refusal(budget, load, queue, draining)) == expected
+def test_admission(budget: Budget, load: Load, room: bool, draining: bool, expected: Why | None) -> None:
+    assert why(refusal(budget, load, room, draining)) == expected
 
 
 def test_a_full_queue_says_when_to_come_back() -> None:
     for load, seconds in ((BUSY, 4.0), (NEW, 1.0)):
-        refused = refusal(LAX, load, 1, False)
+        refused = refusal(LAX, load, False, False)
         assert refused is not None
         assert refused.retry_after_s == seconds
+
+
+def test_who_comes_too_late_is_told_how_late() -> None:
+    refused = refusal(Budget(1.0, 9.0), BUSY, True, False)
+    assert refused is not None
+    assert refused.expected_s == 8.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "waiting", "room"),
+    [
+        ("reply", {}, True),
+        ("background", {}, True),
+        ("background", {"background": 1}, False),  # two are kept for replies, one for routine
+        ("routine", {"routine": 1}, True),
+        ("routine", {"routine": 2}, False),
+        ("reply", {"background": 1, "routine": 1}, True),
+        ("reply", {"background": 1, "routine": 1, "reply": 1}, True),
+        ("reply", {"reply": 3}, False),  # one is kept for routine
+        ("routine", {"reply": 3}, True),
+        ("routine", {"reply": 3, "routine": 1}, False),
+    ],
+)
+def test_every_class_finds_its_share_of_the_queue(kind: Class, waiting: dict[Class, int], room: bool) -> None:
+    assert has_room(kind, waiting, 4) == room
 
 
 def test_a_question_whose_time_ran_out_in_the_queue_is_dropped() -> None:
@@ -199,8 +228,11 @@ def turn(role: int, text: str = "SECRET") -> pb.Turn:
         ({"turns": [turn(pb.ROLE_USER), turn(pb.ROLE_ASSISTANT)]}, "bad_request"),
         ({"turns": [turn(pb.ROLE_USER), turn(pb.ROLE_SYSTEM), turn(pb.ROLE_USER)]}, "bad_request"),
         ({"json_schema": "x" * (wire.SCHEMA_BYTES + 1)}, "bad_request"),
-        ({"images": [pb.Image(data=b"x")]}, "no_vision_model"),
-        ({"task": pb.TASK_CAPTION}, "no_vision_model"),
+        ({"task": pb.TASK_TRANSCRIBE}, "bad_request"),
+        ({"json_schema": "{}", "answer_prefix": "SECRET"}, "bad_request"),
+        ({"images": [pb.Image(data=b"x")] * 5}, "bad_request"),
+        ({"images": [pb.Image(data=b"x", sha256=b"short")]}, "bad_request"),
+        ({"images": [pb.Image()]}, "bad_image"),
     ],
 )
 def test_a_bad_request_is_refused_without_quoting_it(changes: dict[str, object], expected: Why) -> None:
@@ -234,7 +266,7 @@ def test_sessions_of_two_wearers_never_meet() -> None:
 def test_every_refusal_has_its_own_reason_on_the_wire() -> None:
     reasons = [reason for _, reason in wire.CODES.values()]
     assert len(set(reasons)) == len(reasons)
-    assert set(reasons) <= set(pb.Reason.values()) - {pb.REASON_UNSPECIFIED}
+    assert set(reasons) | {pb.REASON_UNSPECIFIED, pb.REASON_BAD_TOKEN} == set(pb.Reason.values())
 
 
 def test_times_on_the_wire_tell_unknown_from_short() -> None:

@@ -3,109 +3,18 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from cloud_world import HERE, PATIENCE_S, Scripted, kinds, refused, rest, timeline, until, world
+from grpc_health.v1 import health_pb2
 
 from os1_cloud.auth import Tokens
 from os1_cloud.core import Answerer
-from os1_cloud.engines import EngineError, Finished, Piece, Prompt
+from os1_cloud.engines import EngineError
 from os1_cloud.server import Address, ServeError, Server
 from os1_proto.assist.v1 import assist_pb2 as pb
-from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2, edge_pb2_grpc
-
-HERE = Address("127.0.0.1", 0)
-PATIENCE_S = 20.0
-
-
-class Scripted:
-    """Writes one piece each time the test says `go`, and "." for the end; notes who is at work."""
-
-    name, context_tokens = "scripted", 100
-
-    def __init__(self) -> None:
-        self.go: asyncio.Queue[str | Exception] = asyncio.Queue()
-        self.at_work = self.most_at_work = self.begun = self.stopped = 0
-        self.prompts: list[Prompt] = []
-
-    async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
-        self.prompts.append(prompt)
-        self.begun += 1
-        self.at_work += 1
-        self.most_at_work = max(self.most_at_work, self.at_work)
-        try:
-            while (word := await self.go.get()) != ".":
-                if isinstance(word, Exception):
-                    raise word
-                yield Piece(word)
-            yield Finished("stop", 7, 3)
-        finally:
-            self.at_work -= 1
-            self.stopped += 1
-
-    def close(self) -> None:
-        pass
-
-
-class World:
-    """A server with its engine and a client's channel."""
-
-    def __init__(self, engine: Scripted, answerer: Answerer, server: Server, channel: Any) -> None:
-        self.engine, self.answerer, self.server, self.channel = engine, answerer, server, channel
-        self.assist = assist_pb2_grpc.AssistStub(channel)
-        self.edge = edge_pb2_grpc.EdgeStub(channel)
-        self.health = health_pb2_grpc.HealthStub(channel)
-
-    def ask(self, request_id: str = "r", metadata: Any = None, **fields: Any) -> Any:
-        fields.setdefault("turns", [pb.Turn(role=pb.ROLE_USER, text="Where are my keys?")])
-        return self.assist.Ask(pb.AskRequest(request_id=request_id, **fields), metadata=metadata)
-
-
-@asynccontextmanager
-async def world(tokens: Tokens | None = None, **options: Any) -> AsyncIterator[World]:
-    engine = Scripted()
-    answerer = Answerer(engine, **options)
-    server = Server(answerer, tokens)
-    port = await server.start(HERE)
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        try:
-            yield World(engine, answerer, server, channel)
-        finally:
-            await server.drain(0)
-
-
-def timeline(story: Callable[[], Awaitable[None]]) -> None:
-    """Runs a test's story; one that hangs fails."""
-    asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
-
-
-async def until(true: Callable[[], bool]) -> None:
-    while not true():  # noqa: ASYNC110 - what is waited for is the server's own state
-        await asyncio.sleep(0.005)
-
-
-async def rest(call: Any) -> list[pb.AskEvent]:
-    """The events from here to the end; raises how the call failed."""
-    events: list[pb.AskEvent] = []
-    while (event := await call.read()) is not grpc.aio.EOF:
-        events.append(event)
-    return events
-
-
-async def kinds(call: Any) -> list[str | None]:
-    return [event.WhichOneof("event") for event in await rest(call)]
-
-
-async def refused(call: Any) -> tuple[Any, pb.Refusal]:
-    """The status and the typed reason of a call that must fail."""
-    with pytest.raises(grpc.aio.AioRpcError) as found:
-        await (kinds(call) if hasattr(call, "read") else call)
-    trailing = dict(found.value.trailing_metadata() or ())
-    return found.value.code(), pb.Refusal.FromString(trailing["os1-refusal-bin"])
+from os1_proto.assist.v1 import edge_pb2
 
 
 def test_an_answer_is_accepted_first_then_written_then_done() -> None:
@@ -116,8 +25,8 @@ def test_an_answer_is_accepted_first_then_written_then_done() -> None:
             for word in ("By", " the door", "."):
                 w.engine.go.put_nowait(word)
             events = await rest(call)
-            assert [e.delta.text for e in events[:-1]] == ["By", " the door"]
-            assert [e.seq for e in events] == [2, 3, 4]
+            assert "".join(e.delta.text for e in events[:-1]) == "By the door"
+            assert [e.seq for e in events] == list(range(2, len(events) + 2))
             done = events[-1].done
             assert (done.finish, done.prompt_tokens, done.answer_tokens) == (pb.FINISH_STOP, 7, 3)
             (prompt,) = w.engine.prompts
@@ -132,7 +41,7 @@ def test_silence_is_filled_with_progress() -> None:
             first = w.ask("a")
             await until(lambda: w.engine.begun == 1)
             second = w.ask("b")
-            await until(lambda: w.answerer.load.waiting == 1)
+            await until(lambda: w.answerer.load().waiting == 1)
             for call, queued in ((first, False), (second, True)):
                 seen = [await call.read() for _ in range(8)]
                 assert [e.WhichOneof("event") for e in seen] == ["accepted"] + ["progress"] * 7
@@ -165,12 +74,12 @@ def test_a_client_that_goes_away_frees_its_place_in_the_queue_and_at_the_engine(
                 calls.append(w.ask(f"r{number}"))
                 await calls[-1].read()
             calls[1].cancel()
-            await until(lambda: w.answerer.load.waiting == 1)
+            await until(lambda: w.answerer.load().waiting == 1)
             calls[0].cancel()
             await until(lambda: w.engine.begun == 2)
             w.engine.go.put_nowait(".")
             assert await kinds(calls[2]) == ["done"]
-            await until(lambda: w.answerer.load.busy == 0)
+            await until(lambda: w.answerer.load().busy == 0)
             assert (w.engine.begun, w.engine.stopped, w.engine.most_at_work) == (2, 2, 1)
 
     timeline(story)
@@ -184,7 +93,7 @@ def test_a_cancelled_answer_stops_while_the_engine_is_silent() -> None:
             assert [(await call.read()).WhichOneof("event") for _ in range(2)] == ["accepted", "delta"]
             call.cancel()
             await until(lambda: w.engine.stopped == 1)
-            await until(lambda: w.answerer.load.busy == 0)
+            await until(lambda: w.answerer.load().busy == 0)
 
     timeline(story)
 
@@ -193,7 +102,7 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back() -> None:
     async def story() -> None:
         async with world(heartbeat_s=PATIENCE_S, queue=1) as w:
             held = [w.ask("a"), w.ask("b")]
-            await until(lambda: w.answerer.load.waiting == 1)
+            await until(lambda: w.answerer.load().waiting == 1)
             code, why = await refused(w.ask("c"))
             assert (code, why.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, pb.REASON_QUEUE_FULL)
             assert why.retry_after_ms > 0
@@ -208,7 +117,7 @@ def test_many_questions_in_one_moment_do_not_overfill_the_queue() -> None:
         async with world(heartbeat_s=PATIENCE_S, queue=2) as w:
             firsts = await asyncio.gather(*(w.ask(f"r{n}").read() for n in range(12)), return_exceptions=True)
             assert sum(isinstance(f, pb.AskEvent) for f in firsts) == 3
-            assert w.answerer.load.waiting <= 2
+            assert w.answerer.load().waiting <= 2
 
     timeline(story)
 
@@ -228,7 +137,7 @@ def test_a_budget_that_runs_out_ends_the_answer_and_frees_the_engine() -> None:
         async with world() as w:
             code, why = await refused(w.ask(budget=pb.Budget(total_ms=50)))
             assert (code, why.reason) == (grpc.StatusCode.DEADLINE_EXCEEDED, pb.REASON_EXPIRED)
-            await until(lambda: w.engine.stopped == 1 and w.answerer.load.busy == 0)
+            await until(lambda: w.engine.stopped == 1 and w.answerer.load().busy == 0)
 
     timeline(story)
 
@@ -291,7 +200,7 @@ def test_a_probe_counts_its_padding_and_tells_the_load() -> None:
             assert idle.received_bytes == 32 * 1024
             assert (idle.load.busy, idle.load.waiting, idle.load.draining) == (0, 0, False)
             held = [w.ask("a"), w.ask("b")]
-            await until(lambda: w.answerer.load.waiting == 1)
+            await until(lambda: w.answerer.load().waiting == 1)
             busy = (await w.edge.Probe(edge_pb2.ProbeRequest())).load
             assert (busy.busy, busy.waiting) == (1, 1)
             for call in held:

@@ -1,4 +1,4 @@
-"""What writes the answers: the `Engine` protocol and the engines behind it.
+"""What does the work: the `Engine`, `Recognizer` and `Voice` protocols, and what is behind them.
 
 Knows neither gRPC nor queues; core and cli import it.
 """
@@ -6,16 +6,18 @@ Knows neither gRPC nor queues; core and cli import it.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a dialogue."""
+    """One turn of a dialogue, its pictures before its text."""
 
     role: Literal["system", "user", "assistant"]
     text: str
+    images: tuple[bytes, ...] = field(default=(), repr=False)
+    """JPEG or PNG files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,10 @@ class Prompt:
     """A JSON schema that the answer obeys; empty: free text."""
     session: str = ""
     """State kept from a prompt may serve a later one only if both have the same, non-empty session."""
+    prefix: str = ""
+    """What the answer begins with already; pieces go on behind it."""
+    total_s: float = 0.0
+    """Seconds in which the answer is of use, for engines that ask another server; 0: not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,8 @@ class Finished:
     why: Literal["stop", "length"]
     prompt_tokens: int
     answer_tokens: int
+    cached_tokens: int = 0
+    """Tokens of the prompt that had been read before."""
 
 
 class EngineError(Exception):
@@ -58,8 +66,16 @@ class BadSchema(Exception):
     """The schema is not one that the engine can obey."""
 
 
+class BadImage(Exception):
+    """A picture that the engine cannot read."""
+
+
 class Engine(Protocol):
-    """A loaded model. One prompt at a time: the caller sees to it."""
+    """A loaded language model. At most `slots` prompts at a time: the caller sees to it.
+
+    `slots` (1) and `vision` (False: it is shown no pictures) are optional attributes, and so is
+    ``async start()``, which loads it.
+    """
 
     name: str
     context_tokens: int
@@ -68,13 +84,68 @@ class Engine(Protocol):
     def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
         """Pieces as they are written, then `Finished`.
 
-        Closing the iterator stops the work and returns once the engine is free.
+        Closing the iterator stops the work, also while the prompt is being read, and returns once the engine
+        is free.
 
         Raises:
-            EngineError, TooLong, BadSchema: see there. The last two come before any work.
+            EngineError, TooLong, BadSchema, BadImage: see there. All but the first come before any work.
         """
         ...
 
     def close(self) -> None:
         """Frees the model."""
         ...
+
+
+class Recognizer(Protocol):
+    """A loaded speech recogniser. One call at a time."""
+
+    name: str
+
+    async def transcribe(self, pcm: bytes, language: str) -> str:
+        """The words in `pcm`: signed 16-bit little-endian samples, mono, 16,000 a second.
+
+        Cancelling stops the work.
+
+        Args:
+            pcm: the sound.
+            language: BCP 47; empty: the model's own.
+
+        Raises:
+            EngineError: it failed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Frees the model."""
+        ...
+
+
+class Voice(Protocol):
+    """A loaded voice. One call at a time."""
+
+    name: str
+    rate: int
+    """Samples a second."""
+
+    def speak(self, text: str, speed: float) -> AsyncGenerator[bytes, None]:
+        """Signed 16-bit little-endian mono samples, sentence by sentence. Closing the iterator stops it.
+
+        Raises:
+            EngineError: it failed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Frees the voice."""
+        ...
+
+
+def slots(engine: Engine) -> int:
+    """How many prompts `engine` takes at a time."""
+    return int(getattr(engine, "slots", 1))
+
+
+def sees(engine: Engine) -> bool:
+    """Whether `engine` may be shown pictures."""
+    return bool(getattr(engine, "vision", False))

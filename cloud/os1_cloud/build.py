@@ -1,0 +1,128 @@
+"""Makes the engines that the settings name.
+
+cli imports it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import os1_models
+from os1_cloud.address import ServeError
+from os1_cloud.engines import Engine, Recognizer, Voice
+from os1_cloud.engines.llama import Llama, Llava
+from os1_cloud.engines.speech import Piper, Whisper
+from os1_cloud.engines.upstream import Upstream
+from os1_cloud.engines.worker import Recycle, Worker
+from os1_cloud.settings import ModelSettings, Settings
+
+
+@dataclass(slots=True)
+class Engines:
+    """All that a server works with."""
+
+    language: list[Engine] = field(default_factory=list)
+    recognizer: Recognizer | None = None
+    voice: Voice | None = None
+
+    def all(self) -> Iterator[Any]:
+        """Each of them."""
+        yield from self.language
+        yield from (e for e in (self.recognizer, self.voice) if e is not None)
+
+    async def start(self) -> None:
+        """Loads them, one after the other: each wants the whole disk.
+
+        Raises:
+            EngineError: one cannot be loaded.
+        """
+        for engine in self.all():
+            if hasattr(engine, "start"):
+                await engine.start()
+
+    async def close(self) -> None:
+        """Frees them."""
+        for engine in self.all():
+            engine.close()
+        await asyncio.sleep(0.05)  # for the loop to reap its child processes
+
+    def workers(self) -> list[tuple[str, int, int]]:
+        """Name, bytes and restarts of each worker process."""
+        found = [(e.name, getattr(e, "worker", None)) for e in self.all()]
+        return [(n, w.memory_bytes, max(0, w.starts - 1)) for n, w in found if isinstance(w, Worker)]
+
+
+def build(settings: Settings) -> Engines:
+    """The engines, not loaded yet.
+
+    Raises:
+        ServeError: a setting makes no sense.
+        os1_models.ModelError: a model is not there; the message says how to get it.
+    """
+    found = Engines()
+    for model in settings.models:
+        recycle = Recycle(model.recycle_jobs, model.recycle_growth_mb * 1024**2)
+        match model.kind:
+            case "llama":
+                found.language.append(
+                    Llama(
+                        model.name,
+                        _path(model),
+                        model.threads,
+                        model.context,
+                        gpu_layers=model.gpu_layers,
+                        recycle=recycle,
+                    )
+                )
+            case "vision":
+                weights, projector = _vision_paths(model)
+                found.language.append(
+                    Llava(model.name, weights, projector, model.threads, model.context, recycle=recycle)
+                )
+            case "whisper":
+                found.recognizer = Whisper(model.name, _path(model), model.threads, recycle=recycle)
+            case "piper":
+                found.voice = Piper(model.name, _path(model), model.threads, recycle=recycle)
+            case "upstream":
+                found.language.append(_upstream(model))
+    if not found.language:
+        raise ServeError("no language model is named; give --model, or models of kind llama in the settings")
+    return found
+
+
+def _path(model: ModelSettings) -> Path:
+    return os1_models.path(model.name) if model.path is None else model.path
+
+
+def _vision_paths(model: ModelSettings) -> tuple[Path, Path]:
+    if model.path is None:
+        from os1_models import vision
+
+        weights, projector = vision.files(model.name)
+        return weights, projector
+    if model.projector is None:
+        raise ServeError(f"model {model.name}: a path of a vision model needs its projector")
+    return model.path, model.projector
+
+
+def _upstream(model: ModelSettings) -> Upstream:
+    key = os.environ.get(model.key_env, "") if model.key_env else ""
+    if model.key_env and not key:
+        raise ServeError(f"model {model.name}: the environment has no {model.key_env}")
+    try:
+        return Upstream(
+            model.name,
+            model.url,
+            model.model or model.name,
+            key=key,
+            context=model.context,
+            slots=model.slots,
+            vision=model.vision,
+        )
+    except ValueError as e:
+        raise ServeError(f"model {model.name}: {e}") from e

@@ -1,0 +1,128 @@
+"""One HTTP/1.1 request whose answer comes as a stream of server-sent events.
+
+upstream imports it. A connection a request: closing it is how every OpenAI-compatible server is told to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import h11
+
+READ = 64 * 1024
+LINE = 1024 * 1024
+"""Bytes of one event: a token's is some hundred."""
+ERROR = 4096
+"""Bytes of a failed answer that are looked at."""
+
+
+class HttpError(Exception):
+    """The other side cannot be reached, or does not speak HTTP."""
+
+
+class HttpStatus(Exception):
+    """The answer was not 200."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(str(status))
+        self.status, self.body = status, body
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to ask."""
+
+    host: str
+    port: int
+    tls: bool
+    path: str
+
+
+def endpoint(url: str) -> Endpoint:
+    """Reads `http://HOST[:PORT]/PATH` or https.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is no address; write e.g. http://127.0.0.1:8000/v1")
+    tls = parts.scheme == "https"
+    return Endpoint(parts.hostname, parts.port or (443 if tls else 80), tls, parts.path.rstrip("/"))
+
+
+async def events(
+    to: Endpoint, path: str, body: bytes, headers: list[tuple[str, str]], connect_s: float
+) -> AsyncGenerator[str, None]:
+    """The data of each server-sent event in the answer to a POST.
+
+    Closing the iterator closes the connection.
+
+    Raises:
+        HttpError: no connection, or it broke.
+        HttpStatus: another status than 200.
+    """
+    reader, writer = await _connected(to, connect_s)
+    try:
+        connection = h11.Connection(h11.CLIENT)
+        fixed = [
+            ("Host", f"{to.host}:{to.port}"),
+            ("Content-Type", "application/json"),
+            ("Accept", "text/event-stream"),
+            ("Content-Length", str(len(body))),
+            ("Connection", "close"),
+        ]
+        request = h11.Request(method="POST", target=to.path + path, headers=[*fixed, *headers])
+        for part in (request, h11.Data(data=body), h11.EndOfMessage()):
+            writer.write(connection.send(part) or b"")
+        await writer.drain()
+        rest = b""
+        async for chunk in _body(connection, reader):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > LINE:
+                raise HttpError("an event is longer than any can be")
+            for line in lines:
+                if line.startswith(b"data:"):
+                    yield line[5:].strip().decode("utf-8", "replace")
+    except (OSError, h11.ProtocolError) as e:
+        raise HttpError(f"the connection to {to.host}:{to.port} broke ({type(e).__name__})") from e
+    finally:
+        writer.close()
+        with suppress(OSError, ssl.SSLError):
+            writer.transport.abort()  # now, not when the other side agrees
+
+
+async def _connected(to: Endpoint, connect_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = ssl.create_default_context() if to.tls else None
+    try:
+        async with asyncio.timeout(connect_s):
+            return await asyncio.open_connection(to.host, to.port, ssl=context)
+    except (OSError, TimeoutError) as e:
+        raise HttpError(f"{to.host}:{to.port} cannot be reached ({type(e).__name__})") from e
+
+
+async def _body(connection: h11.Connection, reader: asyncio.StreamReader) -> AsyncGenerator[bytes, None]:
+    status, failed = 200, b""
+    while True:
+        event: Any = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(await reader.read(READ))
+        elif isinstance(event, h11.Response):
+            status = event.status_code
+        elif isinstance(event, h11.Data):
+            if status == 200:
+                yield bytes(event.data)
+            elif len(failed) < ERROR:
+                failed += bytes(event.data)
+        elif isinstance(event, h11.EndOfMessage):
+            if status != 200:
+                raise HttpStatus(status, failed)
+            return
+        elif isinstance(event, h11.ConnectionClosed):
+            raise HttpError("the connection was closed before an answer")

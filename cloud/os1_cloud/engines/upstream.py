@@ -1,0 +1,137 @@
+"""Any OpenAI-compatible server as an engine: vLLM, llama-server, SGLang. This is how a GPU machine is used.
+
+`POST {url}/chat/completions` with `stream`; pictures as `image_url` parts with data URLs; a JSON schema as
+`response_format`. An answer is aborted by closing its connection, which all of them take for a cancel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Literal
+
+from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, TooLong, Turn
+from os1_cloud.engines.http import HttpError, HttpStatus, endpoint, events
+
+CONNECT_S = 3.0
+"""Within one machine room."""
+SILENCE_S = 30.0
+"""Between two events: a server that says nothing for so long is taken for dead."""
+
+
+class Upstream:
+    """One model of another server."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        model: str,
+        *,
+        key: str = "",
+        context: int = 8192,
+        slots: int = 16,
+        vision: bool = False,
+        silence_s: float = SILENCE_S,
+    ) -> None:
+        """Args:
+            name: what clients know it by.
+            url: where it is, e.g. "http://127.0.0.1:8000/v1".
+            model: its name there.
+            key: sent as bearer token; "": none.
+            context: tokens of prompt and answer together, as it was started with.
+            slots: prompts that it works on at a time.
+            vision: whether the model looks at pictures.
+            silence_s: seconds between two events at most.
+
+        Raises:
+            ValueError: `url` is none.
+        """
+        self.name, self.context_tokens, self.slots, self.vision = name, context, slots, vision
+        self._to, self._model, self._silence_s = endpoint(url), model, silence_s
+        self._headers = [("Authorization", f"Bearer {key}")] if key else []
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
+        """See `Engine.generate`."""
+        body = json.dumps(_request(self._model, prompt)).encode()
+        wait = min(self._silence_s, prompt.total_s or self._silence_s)
+        why: Literal["stop", "length"] = "stop"
+        usage: dict[str, Any] = {}
+        pieces, ended = 0, False
+        try:
+            stream = events(self._to, "/chat/completions", body, self._headers, CONNECT_S)
+            async with aclosing(stream):
+                while (data := await asyncio.wait_for(anext(stream, "[DONE]"), wait)) != "[DONE]":
+                    part = json.loads(data)
+                    if "error" in part:
+                        raise EngineError(f"{self.name}: the server behind it failed")
+                    usage = part.get("usage") or usage
+                    for choice in part.get("choices", []):
+                        if text := choice.get("delta", {}).get("content"):
+                            pieces += 1
+                            yield Piece(text)
+                        if choice.get("finish_reason"):
+                            why, ended = "length" if choice["finish_reason"] == "length" else "stop", True
+        except TimeoutError as e:
+            raise EngineError(f"{self.name}: the server behind it said nothing for {wait:.0f} s") from e
+        except HttpStatus as e:
+            raise _error(self.name, e) from e
+        except (HttpError, ValueError, TypeError, AttributeError) as e:
+            # Only the kind: what a server writes may quote the prompt.
+            raise EngineError(f"{self.name}: the server behind it failed ({type(e).__name__})") from e
+        if not ended:
+            raise EngineError(f"{self.name}: the server behind it broke off")
+        cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+        yield Finished(why, usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or pieces, cached)
+
+
+def _request(model: str, prompt: Prompt) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [_message(turn) for turn in prompt.turns]
+    found: dict[str, Any] = {
+        "model": model,
+        "messages": messages,
+        "max_tokens": prompt.max_tokens,
+        "temperature": 0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if prompt.json_schema:
+        schema = {"name": "answer", "schema": json.loads(prompt.json_schema), "strict": True}
+        found["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if prompt.prefix:
+        messages.append({"role": "assistant", "content": prompt.prefix})
+        found |= {"add_generation_prompt": False, "continue_final_message": True}  # vLLM, SGLang
+    return found
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    if not turn.images:
+        return {"role": turn.role, "content": turn.text}
+    parts = [
+        {"type": "image_url", "image_url": {"url": f"data:{_kind(i)};base64,{base64.b64encode(i).decode()}"}}
+        for i in turn.images
+    ]
+    return {"role": turn.role, "content": [*parts, {"type": "text", "text": turn.text}]}
+
+
+def _kind(image: bytes) -> str:
+    return "image/png" if image.startswith(b"\x89PNG") else "image/jpeg"
+
+
+def _error(name: str, failed: HttpStatus) -> Exception:
+    """What a status means. The body's words are looked at, never passed on: they may quote the prompt."""
+    words = failed.body.decode("utf-8", "replace").lower()
+    if failed.status in (400, 413, 422):
+        if "context" in words or "too long" in words or "maximum" in words:
+            return TooLong(f"{name}: prompt and answer do not fit the model's context")
+        if "image" in words:
+            return BadImage(f"{name}: a picture cannot be read")
+        if "schema" in words or "grammar" in words or "response_format" in words:
+            return BadSchema(f"{name}: json_schema cannot be obeyed")
+    return EngineError(f"{name}: the server behind it answered with status {failed.status}")

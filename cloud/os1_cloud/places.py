@@ -1,0 +1,105 @@
+"""The places at one engine and the queue before them: the earliest deadline goes first.
+
+core and speech import it. All times are seconds of the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from os1_cloud.admission import Class, Estimate, Load, Task, has_room
+
+
+@dataclass(slots=True, order=True)
+class _Waiter:
+    deadline: float
+    number: int
+    kind: Class = field(compare=False)
+    turn: asyncio.Future[None] = field(compare=False)
+
+
+class Places:
+    """`slots` questions are at work, at most `queue` wait. Admission (`room`) and waiting are apart: whoever
+    was admitted is let in whatever comes later."""
+
+    def __init__(self, slots: int, queue: int) -> None:
+        self.slots, self.queue = slots, queue
+        self._busy: Counter[Class] = Counter()
+        self._waiting: list[_Waiter] = []
+        """By deadline. Bounded by `queue`: the caller asks `room` before it waits."""
+        self._number = 0
+        self._answer = Estimate()
+        self._first: dict[Task, Estimate] = {}
+
+    @property
+    def busy(self) -> int:
+        """Questions at work."""
+        return sum(self._busy.values())
+
+    @property
+    def waiting(self) -> dict[Class, int]:
+        """Questions that wait, by class."""
+        return dict(Counter(w.kind for w in self._waiting))
+
+    def room(self, kind: Class) -> bool:
+        """Whether one more may wait."""
+        return has_room(kind, self.waiting, self.queue)
+
+    def load(self, task: Task = "reply", deadline: float | None = None) -> Load:
+        """How busy it is for a question with this deadline (None: behind all others)."""
+        before = len(self._waiting)
+        if deadline is not None:
+            before = bisect.bisect_right(self._waiting, deadline, key=lambda w: w.deadline)
+        first = self._first.get(task) or Estimate()
+        return Load(self.busy, before, self._answer.mean_s, first.mean_s, self.slots, first.deviation_s)
+
+    def learn(self, task: Task, first_token_s: float, answer_s: float) -> None:
+        """Takes the times of one complete answer into account."""
+        self._first.setdefault(task, Estimate()).take(first_token_s)
+        self._answer.take(answer_s)
+
+    @asynccontextmanager
+    async def place(self, kind: Class, deadline: float) -> AsyncIterator[None]:
+        """Waits for a place and keeps it until the block ends. Cancelled while it waits, it is as if it never
+        came."""
+        await self._wait(kind, deadline)
+        try:
+            yield
+        finally:
+            self._busy[kind] -= 1
+            self._let_in()
+
+    async def _wait(self, kind: Class, deadline: float) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._number += 1
+        waiter = _Waiter(deadline, self._number, kind, turn)
+        bisect.insort(self._waiting, waiter)
+        self._let_in()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+            elif not turn.cancelled():  # let in, and cancelled before it knew
+                self._busy[kind] -= 1
+            self._let_in()
+            raise
+
+    def _let_in(self) -> None:
+        while self.busy < self.slots:
+            # One place is never given to the night's work, so that a reply has not to wait for it.
+            full = self.slots > 1 and self._busy["background"] >= self.slots - 1
+            for waiter in self._waiting:
+                if not (full and waiter.kind == "background"):
+                    break
+            else:
+                return
+            self._waiting.remove(waiter)
+            if not waiter.turn.done():
+                self._busy[waiter.kind] += 1
+                waiter.turn.set_result(None)
