@@ -156,10 +156,10 @@ def demo(out: Path, realtime: bool, config_file: Path | None, as_json: bool) -> 
 
 def _replay(session: Path, out: Path, realtime: bool, config_file: Path | None, as_json: bool) -> None:
     from os1_edge.config import load_config
-    from os1_edge.remember.key import default_key_file, load_or_make
+    from os1_edge.remember.key import wearers_key
     from os1_edge.replay.run import replay as run
 
-    key = load_or_make(default_key_file())
+    key = wearers_key()
     made = run(
         session,
         out,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import os1_models
 from os1_edge.config import load_config, model_names
-from os1_edge.remember.key import BadKey, default_key_file, default_memory_file, load, load_or_make
+from os1_edge.remember.key import BadKey, default_key_file, default_memory_file, told_key
 from os1_edge.tomlfile import BadFile
 
 EDGE_PACKAGES = {
@@ -135,13 +135,12 @@ def _models() -> list[Check]:
 
 
 def _key() -> Check:
-    path = default_key_file()
     try:
-        # With a memory there, a key that is gone must not be replaced: it would open nothing.
-        (load if default_memory_file().exists() else load_or_make)(path)
-    except (BadKey, OSError) as e:
-        return Check("memory key", False, str(e), f"see to it that {path} is yours alone")
-    return Check("memory key", True, str(path))
+        return Check("memory key", True, told_key(default_memory_file()))
+    except BadKey as e:
+        return Check("memory key", False, str(e), "put the key back as it was, then try again")
+    except OSError as e:
+        return Check("memory key", False, str(e), f"see to it that {default_key_file()} is yours alone")
 
 
 def _disk() -> Check:

@@ -269,6 +269,42 @@ def test_a_lost_key_is_told_and_no_other_takes_its_place(cut_off: bool, file: Pa
     assert held(file) == ["I like tea."]
 
 
+def test_nothing_makes_a_new_key_while_the_wearers_memory_needs_the_lost_one(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a replay, nor the doctor, nor another memory that is begun."""
+    monkeypatch.setenv("OS1_MEMORY", str(file))
+    wearers = file.parent / "wearer.key"
+    wearers.rename(file.parent / "kept")
+    for look in (keys.wearers_key, lambda: keys.told_key(file), lambda: find_key(file.with_name("new.db"))):
+        with pytest.raises(BadKey, match=r"Put your copy of the key back"):
+            look()
+        assert not wearers.exists()
+    (file.parent / "kept").rename(wearers)
+    assert keys.told_key(file) == str(wearers)
+    assert keys.wearers_key() == find_key(file)
+
+
+def test_a_wearer_with_a_passphrase_misses_no_key_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OS1_MEMORY", str(file))
+    lock, source = new_lock(KeySource("passphrase"), file, "correct horse")
+    rekey.rekey(file, find_key(file), lock, source)
+    (file.parent / "wearer.key").unlink()
+    assert keys.told_key(file) == "made of a passphrase"
+    assert keys.wearers_key() == keys.wearers_key()  # of a replay: a new one
+
+
+def test_a_lost_key_file_that_the_memory_names_is_told(file: Path) -> None:
+    lock, source = new_lock(KeySource("file"), file)
+    rekey.rekey(file, find_key(file), lock, source)
+    assert keys.told_key(file) == source.name
+    Path(source.name).unlink()
+    with pytest.raises(BadKey, match=r"Put your copy of the key back"):
+        find_key(file)
+    with pytest.raises(BadKey, match=r"Put your copy of the key back"):
+        keys.told_key(file)
+
+
 def test_a_memory_named_by_a_link_is_locked_anew_where_it_lies(file: Path) -> None:
     old = find_key(file)
     link = file.parent / "elsewhere" / "link.db"

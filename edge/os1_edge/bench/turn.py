@@ -13,7 +13,7 @@ from os1_edge.bench.plain import PlainTurn, plain_turns
 from os1_edge.config import Config, load_config
 from os1_edge.device.session import Session, load_session
 from os1_edge.events import RATE
-from os1_edge.remember.key import default_key_file, load_or_make
+from os1_edge.remember.key import wearers_key
 from os1_edge.replay import measure
 from os1_edge.replay.report import Report
 from os1_edge.replay.run import replay
@@ -81,7 +81,7 @@ def turn(session: Path | None, rounds: int, config_file: Path | None, as_json: b
     from importlib.resources import files
 
     folder = session or Path(str(files("os1_edge") / "demo" / "morning"))
-    key = load_or_make(default_key_file())
+    key = wearers_key()
     found = compared(folder, load_config(config_file), key, rounds)
     if as_json:
         click.echo(json.dumps(found))

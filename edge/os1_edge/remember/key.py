@@ -68,6 +68,49 @@ def default_key_file() -> Path:
     return Path(named) if named else platformdirs.user_data_path("os1") / "memory.key"
 
 
+def wearers_key() -> bytes:
+    """The key in the wearer's key file, made where there is none.
+
+    Raises:
+        BadKey: it is gone though the wearer's memory needs it: no new key would open that; or as ``load``.
+    """
+    memory, path = default_memory_file(), default_key_file()
+    if memory.exists() and read_source(source_file(memory)) is None:
+        return load_of(memory, path)
+    return load_or_make(path)
+
+
+def load_of(memory: Path, path: Path) -> bytes:
+    """The key of ``memory`` in the file ``path``.
+
+    Raises:
+        BadKey: it is gone, or as ``load``.
+    """
+    if memory.exists() and not os.path.lexists(path):
+        raise BadKey(
+            f"{path}: there is no such key file, and nothing else opens {memory}. Put your copy of the key "
+            "back; if there is none, move the memory away to begin a new one"
+        )
+    return load(path)
+
+
+def told_key(memory: Path) -> str:
+    """Where the key of ``memory`` is, once it was found there; the wearer's is made if need be. A passphrase
+    is not asked for.
+
+    Raises:
+        BadKey: it cannot be had.
+    """
+    source = read_source(source_file(memory))
+    if source is None:
+        wearers_key()
+        return str(default_key_file())
+    if source.kind == "passphrase":
+        return "made of a passphrase"
+    key_from(source, memory)
+    return source.name if source.kind == "file" else f"{source.name} in the OS keyring"
+
+
 def load_or_make(path: Path) -> bytes:
     """Reads the key at ``path``, or makes a new one there with mode 0600.
 
@@ -246,8 +289,7 @@ def key_from(source: KeySource, memory: Path, ask: Callable[[str], str] | None =
         BadKey: it cannot be had.
     """
     if source.kind == "file":
-        path = Path(source.name)
-        return load(path if path.is_absolute() else memory.resolve().parent / path)
+        return load_of(memory, memory.resolve().parent / source.name)  # an absolute name stays as it is
     if source.kind == "keyring":
         return keyring_key(source.name)
     words = scripted_passphrase()

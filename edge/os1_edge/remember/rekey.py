@@ -16,11 +16,12 @@ from os1_edge.remember.key import (
     KeySource,
     default_key_file,
     key_from,
-    load,
+    load_of,
     load_or_make,
     make_keyring_key,
     read_source,
     source_file,
+    wearers_key,
 )
 
 
@@ -41,7 +42,7 @@ def find_key(memory: Path, ask: Callable[[str], str] | None = None, source: KeyS
     now, coming = source_file(memory), _coming(memory)
     old, new = read_source(now), read_source(coming)
     if not memory.exists() and old is None:
-        return load_or_make(default_key_file())
+        return wearers_key()
     if new is None:
         return _old_key(old, memory, ask)
     # A change of keys was cut off; the file itself says how far it had come.
@@ -57,7 +58,7 @@ def find_key(memory: Path, ask: Callable[[str], str] | None = None, source: KeyS
 
 def _old_key(source: KeySource | None, memory: Path, ask: Callable[[str], str] | None) -> bytes:
     """The key of a memory that is there: a lost one is told, for a new one could never open it."""
-    return load(default_key_file()) if source is None else key_from(source, memory, ask)
+    return load_of(memory, default_key_file()) if source is None else key_from(source, memory, ask)
 
 
 def new_lock(source: KeySource, memory: Path, passphrase: str | None = None) -> tuple[Lock, KeySource]:
