@@ -116,12 +116,49 @@ class Speak(_Section):
     threads: Threads = 2
 
 
+class RecallWeights(_Section):
+    """What counts how much in a memory's likeness to a question; only the proportions matter. Fitted on
+    LoCoMo, see docs/decisions/0007-recall.md."""
+
+    meaning: Annotated[float, Field(ge=0, le=100)] = 5.7
+    """Cosine similarity."""
+    before: Annotated[float, Field(ge=0, le=100)] = 2.4
+    """The same of what was said just before..."""
+    after: Annotated[float, Field(ge=0, le=100)] = 1.4
+    """...and after it."""
+    words: Annotated[float, Field(ge=0, le=100)] = 1.0
+    """BM25."""
+    near: Annotated[float, Field(ge=0, le=100)] = 2.3
+    """The question's words in it or beside it."""
+    group: Annotated[float, Field(ge=0, le=100)] = 2.7
+    """The question's words in its conversation."""
+    speaker: Annotated[float, Field(ge=0, le=100)] = 3.2
+    """Said by whom the question names."""
+    when: Annotated[float, Field(ge=0, le=100)] = 2.9
+    """Says a time, where the question asks when."""
+    times: Annotated[float, Field(ge=0, le=100)] = 3.6
+    """Of the time that the question names."""
+    place: Annotated[float, Field(ge=0, le=100)] = 3.2
+    """At the place that the question names."""
+    asks: Annotated[float, Field(ge=-100, le=0)] = -1.0
+    """It is a question itself."""
+
+
 class Remember(_Section):
     """Memory and recall."""
 
     limit: Annotated[int, Field(ge=0, le=20)] = 3
     """Memories given to a reply."""
     min_similarity: Share = 0.25
+    """Cosine similarity below which a memory has nothing to do with what was said."""
+    weights: RecallWeights = RecallWeights()
+    importance_weight: Share = 0.01
+    """Of importance beside likeness, both 0..1: it decides between memories that fit alike."""
+    recency_weight: Share = 0.01
+    """The same of recency. With 0.1 recall finds 4 points less of LoCoMo, with 1 a fifth of it."""
+    associated: Annotated[int, Field(ge=0, le=5)] = 0
+    """Memories more that are linked to those by index keys, where time allows; in place of one that fits they
+    answer nothing, so a small model is given none."""
     event_threshold: Share = 0.75
     """Cosine similarity above which contexts are one event (paper 3.2.3)."""
     written_by_model: bool = True

@@ -17,7 +17,7 @@ from os1_edge.offload.local import LocalLlama
 from os1_edge.offload.remote import RemoteEngine, read_secret
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.memory import Memory
-from os1_edge.remember.recall import RecallRules
+from os1_edge.remember.recall import rules_of
 from os1_edge.remember.store import Store
 from os1_edge.see.faces import FaceFinder
 from os1_edge.see.objects import ObjectDetector
@@ -60,7 +60,7 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
     """
     paths = {name: os1_models.path(name) for name in model_names(config)}
     hear, remember = config.hear, config.remember
-    rules = RecallRules(remember.limit, remember.min_similarity, derived=False)
+    rules = rules_of(remember)
     embedder = Embedder(paths["minilm-l6"], os1_models.path("minilm-l6", "tokenizer.json"))
     store = Store(memory_file, key, embedder=embedder.name)
     return Faculties(

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from os1_edge.config import RecallWeights, Remember
 from os1_edge.remember.query import read_question
-from os1_edge.remember.ranking import Candidate
-from os1_edge.remember.recall import Hit, RecallRules, rank
+from os1_edge.remember.ranking import Candidate, Weights
+from os1_edge.remember.recall import Hit, RecallRules, rank, rules_of
 
 NOW = datetime(2026, 3, 2, 12)
 RULES = RecallRules(limit=3, min_similarity=0.3)
@@ -104,3 +105,25 @@ def test_each_memory_says_why_it_came() -> None:
 def test_a_memory_from_the_future_does_not_outshine_everything() -> None:
     (hit,) = recalled([(turn("I like tea.", days_ago=-1000), 0.5)])
     assert hit.score <= 0.55
+
+
+def test_a_weight_set_otherwise_changes_what_comes_first() -> None:
+    said, near = turn("The bike was blue then.", "a"), turn("It is red now.", "b")
+    memories = [(replace(said, before=0.1), 0.6), (replace(near, before=0.9), 0.5)]
+    settings = [Remember(), Remember(weights=RecallWeights(before=0.0))]
+    first, other = (recalled(memories, rules=rules_of(s))[0].text for s in settings)
+    assert (first, other) == (near.text, said.text)
+
+
+@pytest.mark.parametrize(("setting", "weight"), [("recency_weight", 0.5), ("importance_weight", 0.5)])
+def test_importance_and_recency_count_as_much_as_is_set(setting: str, weight: float) -> None:
+    old, new = turn("The bike is red.", "a", 90), turn("The bike is blue.", "b")
+    memories = [(old, 0.6), (replace(new, importance=9), 0.5)]
+    first = recalled(memories, rules=rules_of(Remember()))[0].text
+    other = recalled(memories, rules=rules_of(Remember(**{setting: weight})))[0].text
+    assert (first, other) == (old.text, new.text)
+
+
+def test_the_settings_are_the_measured_weights_where_nothing_is_set() -> None:
+    assert rules_of(Remember()) == RecallRules(derived=False)
+    assert RecallWeights().model_dump() == Weights()._asdict()

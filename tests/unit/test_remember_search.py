@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from os1_edge.remember import derived
+from os1_edge.remember import derived, search
 from os1_edge.remember.associate import COST_S, associated
 from os1_edge.remember.query import read_question
 from os1_edge.remember.recall import Recall, RecallRules
-from os1_edge.remember.rows import StoredEvent, searched
+from os1_edge.remember.rows import StoredEvent, StoredSummary, searched
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.search import Search
 from os1_edge.remember.stem import words
@@ -143,6 +144,18 @@ def test_memories_fit_the_prompt(store: Store) -> None:
     assert len(recalled(store, "Where does the bike stand?", rules)) == 2
 
 
+def test_a_word_that_half_the_memory_holds_brings_the_newest(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "POSTINGS", 5)
+    monkeypatch.setattr(search, "BY_WORDS", 3)
+    rows = [say(store, f"The bike is there, look, number {i}.", vector=False) for i in range(9)]
+    question = read_question("Where is the bike?", NOW)
+    found = Search(store).find(question, BAG.one("nothing alike"))
+    beside = rows[-4]  # of the third newest, the one before it
+    assert sorted(c.ref_id for c in found.candidates) == [beside, *rows[-3:]]
+
+
 def test_every_word_of_a_question_may_be_an_operator_of_the_index(store: Store) -> None:
     say(store, "NEAR and far OR not.")
     for question in ('NEAR(a "b" OR', "near* AND far", '"""', "a:b ^c -d", "%_\\'; DROP TABLE turns"):
@@ -167,7 +180,9 @@ def test_one_memory_leads_to_another_that_shares_a_key(store: Store) -> None:
     second = event(store, "12:00 library, reading", "sailing boat")
     event(store, "15:00 kitchen, cooking", "soup")
     linked = associated(store, [("event", first)], 5)
-    assert [(c.ref_id, key) for c, key in linked] == [(second, "sailing boat")]
+    assert [(link.memory.ref_id, link.key, link.to) for link in linked] == [
+        (second, "sailing boat", ("event", first))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,3 +192,43 @@ def test_without_time_nothing_is_associated(store: Store, budget_s: float | None
     first = event(store, "08:00 harbour, walking", "sailing boat")
     event(store, "12:00 library, reading", "sailing boat")
     assert bool(associated(store, [("event", first)], 5, budget_s)) is begun
+
+
+def talk_of_boats(store: Store) -> list[int]:
+    """Two conversations, each summed up under the key "sailing boat"; and one of something else."""
+    said = ["Anna has a sailing boat now.", "A sailing boat passed the pier.", "Soup is on the stove."]
+    rows = [say(store, heard, days_ago=3 * i, session=f"s{i}") for i, heard in enumerate(said)]
+    for i, key in enumerate(("sailing boat", "sailing boat", "soup")):
+        row = derived.put_summary(store, StoredSummary(0, f"s{i}", NOW, NOW, said[i], "rule", 1), None)
+        derived.put_keys(store, "summary", row, NOW, [("semantic", key, BAG.one(key))])
+    return rows
+
+
+LINKING = RecallRules(limit=1, associated=2, derived=False)
+
+
+def test_a_turn_leads_to_another_days_turn_by_a_key_of_its_conversation(store: Store) -> None:
+    rows = talk_of_boats(store)
+    first, linked = Recall(store, BAG, LINKING).recall("What does Anna have now?", NOW)
+    assert (first.ref_id, linked.ref_id, linked.kind) == (rows[0], rows[1], "turn")
+    assert linked.reason == f'linked by "sailing boat" to turn:{rows[0]}'
+
+
+@pytest.mark.parametrize(
+    ("rules", "budget_s"),
+    [(LINKING, 0.0), (replace(LINKING, associated=0), None), (replace(LINKING, tokens=10), None)],
+    ids=["no time", "switched off", "no room"],
+)
+def test_without_time_room_or_wish_nothing_is_linked(
+    store: Store, rules: RecallRules, budget_s: float | None
+) -> None:
+    talk_of_boats(store)
+    hits = Recall(store, BAG, rules).recall("What does Anna have now?", NOW, budget_s=budget_s)
+    assert len(hits) == 1
+
+
+def test_what_the_prompt_holds_already_is_not_linked(store: Store) -> None:
+    rows = talk_of_boats(store)
+    seen = ["A sailing boat passed the pier."]
+    hits = Recall(store, BAG, LINKING).recall("What does Anna have now?", NOW, seen)
+    assert [h.ref_id for h in hits] == [rows[0]]

@@ -16,7 +16,7 @@ from os1_edge.remember.embed import Embedder
 from os1_edge.remember.forget import Forgetting, Receipt, Row, carry_out, foresee, within
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.learning import learn, withdraw
-from os1_edge.remember.recall import Hit, Recall, RecallRules
+from os1_edge.remember.recall import BUDGET_S, Hit, Recall, RecallRules
 from os1_edge.remember.rows import WEARER, ProfileEntry, Source, StoredTurn
 from os1_edge.remember.rows import now as machine_time
 from os1_edge.remember.sessions import GAP_S, session_of
@@ -61,15 +61,19 @@ class Memory:
         self.news = asyncio.Event()
         """Set when something was kept; ``Consolidator`` clears it."""
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="memory")
+        self._worker.submit(self._recall.warm)
 
     def close(self) -> None:
         """Ends the worker and closes the file."""
         self._worker.shutdown()
         self.store.close()
 
-    async def recall(self, heard: str, now: datetime, in_view: Collection[str]) -> list[Hit]:
-        """What to remember for ``heard``; texts ``in_view`` of the prompt already are left out."""
-        return await self.run(self._recall.recall, heard, now, in_view)
+    async def recall(
+        self, heard: str, now: datetime, in_view: Collection[str], budget_s: float | None = BUDGET_S
+    ) -> list[Hit]:
+        """What to remember for ``heard``; texts ``in_view`` of the prompt already are left out, and what is
+        only linked where ``budget_s`` seconds do not suffice."""
+        return await self.run(lambda: self._recall.recall(heard, now, in_view, budget_s=budget_s))
 
     async def keep_turn(
         self,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import click
 
 import os1_models
+from os1_edge.config import load_config
 from os1_edge.remember import rows
 from os1_edge.remember.cli_common import Access, access, as_json, plain, put, say, time_of
 from os1_edge.remember.embed import Embedder
-from os1_edge.remember.recall import Hit, Recall, RecallRules
+from os1_edge.remember.recall import Hit, Recall, rules_of
 
 
 @click.command("recall")
@@ -33,7 +35,9 @@ def recall(
     """What comes to mind for QUERY, the best first, with the reason for each."""
     asked = time_of(now) or rows.now()
     embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
-    rules = RecallRules(limit=limit, associated=associate, tokens=100_000)
+    rules = replace(
+        rules_of(load_config().remember), limit=limit, associated=associate, derived=True, tokens=100_000
+    )
     with memory.opened() as store:
         hits = Recall(store, embedder, rules, wearer_name=name).recall(query, asked)
     if as_json:
