@@ -105,6 +105,11 @@ class See(_Section):
     """Take faces out of whatever leaves the device or is written."""
     read_text: bool = True
     """Read the words that the wearer looks at."""
+    vision_model: str | None = None
+    """A vision model that describes frames on the device, such as "smolvlm-500m"; none: the objects found in
+    them, and the words."""
+    vision_tokens: Annotated[int, Field(ge=1024, le=32_768)] = 4096
+    """Tokens that the vision model holds: four frames of SmolVLM or LLaVA take up to 3,000."""
     gaze: GazeSettings = GazeSettings()
 
 
@@ -236,6 +241,7 @@ def model_names(config: Config) -> tuple[str, ...]:
         "objects-ssd",
         *(["centerface"] if config.see.blur_faces else []),
         *(["ppocr"] if config.see.read_text else []),
+        *([config.see.vision_model] if config.see.vision_model else []),
         "minilm-l6",
         config.converse.model,
         config.speak.voice,
