@@ -83,7 +83,8 @@ def chat_format(template: str | None, bos: str, eos: str) -> ChatFormat:
 
     def renderer(source: str) -> Render:
         formatter = Jinja2ChatFormatter(template=source, eos_token=eos, bos_token=bos)
-        return lambda messages: str(formatter(messages=messages).prompt)
+        fill: Any = formatter  # its types know OpenAI's messages only
+        return lambda messages: str(fill(messages=messages).prompt)
 
     if template is None:
         return ChatFormat(renderer(LLAVA), "text", True, LLAVA_SYSTEM, after_picture="\n")

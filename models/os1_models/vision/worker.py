@@ -7,7 +7,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 from os1_models.vision.terms import MOST_TOKENS, Finished, Piece, Stopped, Turn, VisionError
 from os1_models.vision.vlm import VisionModel
@@ -15,6 +15,8 @@ from os1_models.vision.vlm import VisionModel
 AHEAD = 2
 """Pieces written before somebody takes them: who speaks a clause does not come back until it is spoken, and
 the first clause's speech would have to share the cores with the rest of the answer."""
+GLANCE_S = 0.05
+"""A background call that waits for room looks this often whether somebody else waits for the model."""
 
 
 class VisionWorker:
@@ -70,8 +72,9 @@ class VisionWorker:
 
         self._waited_for += not background
         try:
-            async for part in self._run(work, stop, ahead):
-                yield part
+            async with aclosing(self._run(work, stop, enough, ahead)) as parts:
+                async for part in parts:
+                    yield part
         finally:
             self._waited_for -= not background
 
@@ -95,7 +98,11 @@ class VisionWorker:
                 self._waited_for -= 1
 
     async def _run(
-        self, work: Callable[[], Iterator[Piece | Finished]], stop: threading.Event, ahead: int
+        self,
+        work: Callable[[], Iterator[Piece | Finished]],
+        stop: threading.Event,
+        enough: Callable[[], bool],
+        ahead: int,
     ) -> AsyncGenerator[Piece | Finished, None]:
         loop = asyncio.get_running_loop()
         parts: asyncio.Queue[Piece | Finished | BaseException | None] = asyncio.Queue()  # bounded by ahead
@@ -108,8 +115,10 @@ class VisionWorker:
             try:
                 for part in work():
                     give(part)
-                    room.acquire()
-                    if stop.is_set():
+                    while not room.acquire(timeout=GLANCE_S):
+                        if enough():  # who takes the parts may itself wait for the one that is let go first
+                            raise Stopped
+                    if enough():
                         raise Stopped
                 give(None)
             except (Stopped, VisionError) as e:
