@@ -23,7 +23,6 @@ from os1_edge.converse.prompt import (
     system_message,
 )
 from os1_edge.converse.question import kind_of
-from os1_edge.offload.borrow import LOCAL
 from os1_edge.offload.engine import Message
 from os1_edge.remember.recall import Hit
 
@@ -69,8 +68,8 @@ def test_a_question_about_a_view_that_was_not_seen_is_admitted() -> None:
     assert plan("What is in front of me?", notes("I saw a dog.")).fixed == NOTHING_IN_VIEW
 
 
-def test_a_statement_is_given_as_it_was_said() -> None:
-    assert plan("I like green tea.", notes("I like coffee.")).message == "I like green tea."
+def test_a_statement_is_given_as_it_was_said_and_no_fact_beside_it() -> None:
+    assert plan("I like green tea.", notes("I like coffee.")).message == "The wearer says: I like green tea."
 
 
 def test_a_fact_of_another_day_says_its_day() -> None:
@@ -135,7 +134,7 @@ def test_any_words_can_be_asked_about(heard: str) -> None:
 def exchange(conversation: Conversation, number: int, system: Message) -> list[Message]:
     """One turn as the replier does it; returns the prompt that the engine got."""
     asked = f"Fact {number}\nThe wearer asks: {number}?"
-    prompt = conversation.messages(system, asked, NOON)
+    prompt = conversation.messages([system], asked, NOON)
     conversation.add(asked, f"{number}?", f"Answer {number}.", NOON)
     return prompt
 
@@ -183,7 +182,7 @@ def test_after_a_long_pause_a_new_conversation_starts() -> None:
     assert conversation.said(NOON + timedelta(seconds=1200)) == ["1?"]
     late = NOON + timedelta(seconds=1201)
     assert conversation.said(late) == []
-    assert conversation.messages(system, "Hello.", late) == [system, Message("user", "Hello.")]
+    assert conversation.messages([system], "Hello.", late) == [system, Message("user", "Hello.")]
     conversation.add("Hello.", "Hello.", "Hello!", late)
     assert conversation.said(late) == ["Hello."]
 
@@ -191,15 +190,10 @@ def test_after_a_long_pause_a_new_conversation_starts() -> None:
 def test_a_turn_that_is_only_looked_at_leaves_the_conversation_as_it_was() -> None:
     conversation, system = Conversation(6, gap_s=1200), system_message()
     exchange(conversation, 1, system)
-    before = conversation.messages(system, "a", NOON)
-    conversation.messages(system, "b", NOON + timedelta(days=1))
+    before = conversation.messages([system], "a", NOON)
+    conversation.messages([system], "b", NOON + timedelta(days=1))
     conversation.said(NOON + timedelta(days=1))
-    assert conversation.messages(system, "a", NOON) == before
-
-
-def test_nothing_leaves_the_device_without_a_server() -> None:
-    assert LOCAL.route == "local"
-    assert LOCAL.reason
+    assert conversation.messages([system], "a", NOON) == before
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ _PLAIN = frozenset(
 
 
 @cache
-def _parts(name: str) -> tuple[Message, ...]:
+def parts(name: str) -> tuple[Message, ...]:
+    """The messages of a prompt file, the system's first."""
     text = files("os1_edge.converse").joinpath(f"prompts/{name}.md").read_text("utf-8")
     system, *rest = re.split(r"^## (user|assistant)\n", text, flags=re.M)
     messages = [Message("system", system.strip())]
@@ -127,7 +128,7 @@ def _parts(name: str) -> tuple[Message, ...]:
 
 def prompt_of(job: LanguageJob[A], slots: Mapping[str, str]) -> list[Message]:
     """The whole prompt of ``job``. What is filled in cannot open a slot of its own."""
-    *examples, asked = _parts(job.prompt)
+    *examples, asked = parts(job.prompt)
     text = re.sub(r"\{(\w+)\}", lambda found: slots[found[1]], asked.text)
     return [*examples, Message("user", text)]
 
@@ -173,7 +174,7 @@ def copied(job: LanguageJob[A], answer: str, given: str) -> frozenset[str]:
     has them."""
     examples = {
         word
-        for message in _parts(job.prompt)[1:-1]
+        for message in parts(job.prompt)[1:-1]
         for word in content_words(re.sub(r"\{\w+\}|\"\w+\":", " ", message.text))
     }
     return frozenset((examples - _PLAIN) & set(content_words(answer)) - set(content_words(given)))

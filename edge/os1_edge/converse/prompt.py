@@ -5,23 +5,30 @@ reads only what is new: persona and profile first, then the conversation as it w
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from importlib.resources import files
 
 from os1_edge.converse.address import addressed
-from os1_edge.converse.question import kind_of
+from os1_edge.converse.evidence import TELLING, likings, options, things
+from os1_edge.converse.jobs import parts
+from os1_edge.converse.mention import Mention
+from os1_edge.converse.question import Kind, cheers, feels_bad, greets, in_view, is_of_now, kind_of, seeks
+from os1_edge.converse.sight import NO_SIGHT, Sight, asks_before, view_lines
 from os1_edge.offload.engine import Message
 from os1_edge.remember.recall import Hit
+from os1_edge.remember.rows import ProfileEntry
 
 ANSWER = "Answer the wearer with the fact that answers this."
-MIND = 'Reply kindly to what the wearer said, with "you".'
 
 UNKNOWN = "I do not know that yet."
 NOTHING_IN_VIEW = "I cannot make out anything right now."
 NOTED = "I will remember that."
 NO_IDEA = "I do not know what to say to that."
+SORRY = "I am sorry to hear that."
+GLAD = "I am glad to hear that."
 
 
 _OWN = re.compile(r"\b(?:I|I'm|(?<!tell )(?<!remind )me|my|mine|we|us|our)\b", re.I)
@@ -42,6 +49,16 @@ class Notes:
     recalled: tuple[Hit, ...] = ()
     health: tuple[str, ...] = ()
     """Profile lines that must not be forgotten in this turn: allergies, when it is about food."""
+    profile: tuple[ProfileEntry, ...] = ()
+    """All that is known of the wearer now; the reply is given what has to do with the turn."""
+    proposed: tuple[Hit, ...] = ()
+    """What was recalled for the queries of the retrieval agent."""
+    action: str = ""
+    """What the dialogue strategy wants of this reply."""
+    report: str = ""
+    """What the retrieval agent's reporter made of the memories; it may be a turn old."""
+    sight: Sight = NO_SIGHT
+    """What the wearer looks at, and what was in view before."""
 
 
 def system_message(
@@ -49,6 +66,12 @@ def system_message(
 ) -> Message:
     """The persona and the rules that it keeps to."""
     return Message("system", f"{persona} {rules()}")
+
+
+@cache
+def examples() -> tuple[Message, ...]:
+    """How a reply sounds, as a small model needs to be shown: ``prompts/reply_examples.md``."""
+    return parts("reply_examples")[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +90,126 @@ class Plan:
     """Said at the end, unless the reply sends the wearer to somebody itself."""
     reason: str = "nothing known or in view answers it"
     """Why ``fixed`` is the reply."""
+    mentions: tuple[Mention, ...] = ()
+    """What the reply should name; the first that it does not is said at its end."""
 
 
 def plan(heard: str, notes: Notes) -> Plan:
     """Decides how to answer ``heard`` from ``notes``."""
     kind = kind_of(heard)
+    minded = tuple(addressed(line) for line in notes.health)
+    if seeks(heard):
+        return _advice(heard, notes, kind)
+    if kind == "statement":
+        return _remark(heard, notes)
     known = [addressed(hit.text) for hit in notes.recalled]
     facts = [f"Fact from {_when(h, notes.time)}: {k}" for h, k in zip(notes.recalled, known, strict=True)]
-    health = [line for text in notes.health if (line := addressed(text)) not in known]
-    if kind == "statement":
-        if not health:
-            return Plan(heard, None, NOTED)
-        minded = [f"Fact: {line}" for line in health]
-        return Plan("\n".join([*minded, f"The wearer says: {heard}", MIND]), None, health[0], notes.health)
-    if kind == "view question":
-        seen = f"You see {notes.scene[:1].lower()}{notes.scene[1:]}"
-        known, facts = ([seen], [f"Fact in view now: {seen}"]) if notes.scene else ([], [])
+    health = [line for line in minded if line not in known]
+    view = view_lines(heard, notes.scene, notes.sight)
+    about_view = kind == "view question" or asks_before(heard, notes.sight) or in_view(heard, notes.scene)
+    if view and about_view:
+        known, facts = [line for _, line in view], [f"Fact {when}: {line}" for when, line in view]
+    elif kind == "view question":
+        known, facts = [], []
     facts = [*(f"Fact: {line}" for line in health), *facts]
     if facts:
         # What to do first: it is read ahead while the wearer still speaks.
         message = "\n".join([ANSWER, *facts, f"The wearer asks: {heard}"])
-        return Plan(message, None, (health or known)[0], notes.health)
+        return Plan(message, None, (health or known)[0], notes.health, mentions=_warnings(health))
     if kind == "view question":
         return Plan(heard, NOTHING_IN_VIEW, NOTHING_IN_VIEW)
     return Plan(heard, UNKNOWN if _OWN.search(heard) else None, NO_IDEA)
+
+
+def _advice(heard: str, notes: Notes, kind: Kind) -> Plan:
+    """The wearer wants to be told what to do: from what is in view and may be offered, and what they like."""
+    found = options(notes.scene, [*notes.health, *(e.text for e in notes.profile)])
+    deciding = [addressed(line) for line in dict.fromkeys((*notes.health, *found.lines))]
+    warnings = _warnings(addressed(line) for line in notes.health)
+    offered = found.fit if found.fit else things(notes.scene)
+    facts = [f"Fact: {line}" for line in deciding]
+    if offered:
+        seen = f"You see {_listed(offered)}."
+        facts.insert(0, f"Fact in view now: {seen}")
+        if found.fit:
+            warnings += (Mention.of(f"How about {_the(offered[0])}?", heard),)
+        else:
+            warnings += _warnings(addressed(line) for line in found.lines if line not in notes.health)
+    else:
+        seen = ""
+        likes = likings(notes.profile) if cheers(heard) else []
+        warnings += _suggestion(likes, heard)
+        facts += [f"Fact: {addressed(hit.text)}" for hit in notes.recalled if hit.kind != "summary"][:2]
+    fallback = " ".join([*deciding[:1], seen] if deciding or seen else [NO_IDEA]).strip()
+    if kind == "statement":
+        return Plan(
+            f"The wearer says: {heard}", None, _kind_word(heard, notes), notes.health, mentions=warnings
+        )
+    if not facts:
+        return Plan(heard, None, fallback, mentions=warnings)
+    message = "\n".join([ANSWER, *facts, f"The wearer asks: {heard}"])
+    return Plan(message, None, fallback, notes.health, mentions=warnings)
+
+
+def _remark(heard: str, notes: Notes) -> Plan:
+    """The wearer tells something: a kind word, and what it reminds of."""
+    mentions = list(_warnings(addressed(line) for line in notes.health))
+    near = [h for h in notes.recalled if h.kind == "turn" and h.score >= TELLING]
+    reminded = [*notes.proposed, *near] if feels_bad(heard) else [*near, *notes.proposed]
+    comforts = _suggestion(likings(notes.profile), heard) if feels_bad(heard) else ()
+    if comforts and not notes.proposed:
+        mentions += comforts
+    elif reminded:
+        said = re.split(r"(?<=[.!?])\s", addressed(reminded[0].text))[0]
+        mentions.append(Mention.of(f"I remember that {_low(said)}", heard))
+    elif notes.scene and (greets(heard) or is_of_now(heard)):
+        items = things(notes.scene)
+        mentions.append(Mention.of(_of_view(items[0], greeting=greets(heard)), heard))
+    facts = [f"Fact: {addressed(line)}" for line in notes.health]
+    message = "\n".join([*facts, f"The wearer says: {heard}"])
+    return Plan(message, None, _kind_word(heard, notes), notes.health, mentions=tuple(mentions))
 
 
 def _when(hit: Hit, now: datetime) -> str:
     if hit.time.date() == now.date():
         return f"today at {hit.time:%H:%M}"
     return f"{hit.time:%A} {hit.time.day} {hit.time:%B}"
+
+
+def _warnings(lines: Iterable[str]) -> tuple[Mention, ...]:
+    """What must not be left unsaid: the wearer's allergies and the like."""
+    return tuple(Mention.warning(f"Mind that {_low(line)}", line) for line in lines)
+
+
+def _suggestion(likes: Sequence[str], heard: str) -> tuple[Mention, ...]:
+    """What might do the wearer good."""
+    return (Mention.of(f"How about {' or '.join(likes[:2])}?", heard),) if likes else ()
+
+
+def _of_view(thing: str, *, greeting: bool) -> str:
+    bare = re.sub(r"^(?:an?|the|some|two|three|\d+) ", "", thing, flags=re.I)
+    return f"What a nice {bare} you have there!" if greeting else f"How about {_the(thing)}?"
+
+
+def _the(thing: str) -> str:
+    """ "a mug on a desk" -> "the mug"."""
+    return re.sub(r"^(?:an?|the|some) ", "the ", _low(thing), flags=re.I)
+
+
+def _listed(items: Sequence[str]) -> str:
+    low = [_low(item) for item in items]
+    return " and ".join([", ".join(low[:-1]), low[-1]] if len(low) > 1 else low)
+
+
+def _low(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _kind_word(heard: str, notes: Notes) -> str:
+    """What can be said to a statement without a model."""
+    if notes.health:
+        return addressed(notes.health[0])
+    return SORRY if feels_bad(heard) else GLAD if heard.rstrip().endswith("!") else NOTED
 
 
 @dataclass(slots=True)
@@ -111,9 +224,9 @@ class Conversation:
     _exchanges: list[tuple[str, str, str]] = field(default_factory=list)
     _last: datetime | None = None
 
-    def messages(self, system: Message, asked: str, time: datetime) -> list[Message]:
-        """The whole prompt for ``asked`` at ``time``."""
-        out = [system]
+    def messages(self, opening: Sequence[Message], asked: str, time: datetime) -> list[Message]:
+        """The whole prompt for ``asked`` at ``time``, behind the ``opening`` that never changes."""
+        out = [*opening]
         for message, _, reply in self._going_on(time):
             out += [Message("user", message), Message("assistant", reply)]
         return [*out, Message("user", asked)]

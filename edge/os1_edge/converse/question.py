@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from os1_edge.remember.sessions import content_words
+
 Kind = Literal["statement", "question", "view question"]
 
 _STARTS = re.compile(
@@ -36,3 +38,77 @@ def kind_of(heard: str) -> Kind:
     if last.endswith("!") or not (last.endswith("?") or _STARTS.match(last)):
         return "statement"
     return "view question" if _VIEW.search(last) else "question"
+
+
+_SEEKS = re.compile(
+    r"\b(?:should|could|can|may|shall|might) (?:i|we)\b"
+    r"|\bwhat (?:\w+ )?(?:could|would|might|can) (?:help|be good)\b"
+    r"|\b(?:recommend|suggest|advise|advice|any ideas?)\b|\bcheer me up\b"
+    r"|\bwhat (?:to|do i) (?:do|eat|drink|cook|order|wear|buy|play|read|watch)\b"
+    r"|\bi (?:need|want|would like|'d like|could use) (?:some|a|an|to)\w*\b"
+    r"|\bi(?:'m| am) (?:so |very |really )?(?:hungry|thirsty|bored|starving|peckish)\b",
+    re.I,
+)
+"""The wearer wants to be told what to do, or says what they lack."""
+
+_RECALLS = re.compile(
+    r"\b(?:what|when|where|who|which|how)\b.*\b(?:did|was|were|had) (?:i|we)\b|\bremember\b", re.I
+)
+
+_CHEERS = re.compile(
+    r"\bcheer\b|\bbored\b|\bfree (?:time|evening|hour)\b|\brelax\w*\b|\bfun\b|\btreat\b|\bcomfort\b",
+    re.I,
+)
+
+_BAD = re.compile(
+    r"\b(?:terrible|awful|sad|down|lonely|upset|angry|frustrat\w+|stress\w*|exhausted|tired|sick|ill|hurts?"
+    r"|pain|cry\w*|cried|bad(?:ly)?|worst|horrible|miserable|depressed|anxious|nervous|afraid|scared"
+    r"|worr(?:y|ied)|broken|broke|lost|fail\w*|shouted|died|unfair|annoy\w+|hate|bored|disappoint\w+"
+    r"|heartbroken|overwhelmed|late|missed)\b",
+    re.I,
+)
+_NOT_BAD = re.compile(r"(?:\bnot|n't|\bno longer|\bnever) (?:\w+ )?$", re.I)
+
+_GREETS = re.compile(
+    r"^\W*(?:(?:good (?:morning|afternoon|evening)|hello|hi|hey)\b[ ,.!]*(?:os-?1|there|again)?[ ,.!]*)+$",
+    re.I,
+)
+
+_NOW = re.compile(
+    r"\b(?:i'm|i am|we're|we are)\b(?! (?:called|allergic|from|afraid of|not|a|an|\d))|\b(?:now|here)\b", re.I
+)
+_ANOTHER_TIME = re.compile(r"\b(?:tomorrow|tonight|yesterday|last|next)\b", re.I)
+
+_OF_MEMORY = re.compile(r"\b(?:my|did|was|were|had|said|told)\b", re.I)
+
+
+def seeks(heard: str) -> bool:
+    """Whether the wearer seeks advice: what to do, choose, eat; or says what they lack."""
+    return _SEEKS.search(heard) is not None and not _RECALLS.search(heard)
+
+
+def cheers(heard: str) -> bool:
+    """Whether what the wearer likes would answer."""
+    return _CHEERS.search(heard) is not None or feels_bad(heard)
+
+
+def feels_bad(heard: str) -> bool:
+    """Whether what the wearer tells is something bad."""
+    return any(not _NOT_BAD.search(heard[: found.start()]) for found in _BAD.finditer(heard))
+
+
+def greets(heard: str) -> bool:
+    """Whether ``heard`` is a greeting and nothing else."""
+    return _GREETS.match(heard) is not None
+
+
+def is_of_now(heard: str) -> bool:
+    """Whether ``heard`` tells what the wearer is doing: then what is in view may have to do with it."""
+    return _NOW.search(heard) is not None and not _ANOTHER_TIME.search(heard)
+
+
+def in_view(heard: str, scene: str) -> bool:
+    """Whether a question names something that is in view: "what colour is the bus?" beside a bus."""
+    asked = {word.rstrip("s") for word in content_words(heard)}
+    seen = {word.rstrip("s") for word in content_words(scene)}
+    return bool(asked & seen) and not _OF_MEMORY.search(heard)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from os1_edge.config import Config
+from os1_edge.converse.ablation import LEAVES_OUT, Part
+from os1_edge.converse.balance import asks
 from os1_edge.converse.editing import Editor
+from os1_edge.converse.evidence import SUGGESTED, queries, standing
 from os1_edge.converse.manners import Manners
-from os1_edge.converse.prompt import Conversation, Notes, Plan, plan, system_message
+from os1_edge.converse.prompt import Conversation, Notes, Plan, examples, plan, system_message
 from os1_edge.converse.safety import must_mind
+from os1_edge.converse.sight import NO_SIGHT, Sight
 from os1_edge.offload.engine import Message
 from os1_edge.offload.route import Decision, RoutedEngine
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import Hit
+from os1_edge.remember.rows import ProfileEntry
+
+SPOKE_FIRST = "(You speak first.)"
+"""Stands in the conversation where the wearer said nothing."""
 
 CUT = "\u2014"
 """Ends a reply in the conversation that the wearer did not let finish."""
@@ -45,20 +53,48 @@ class Replier:
         self._engine = engine
         self._memory = memory
         self.manners = Manners.of(config.converse, config.hear.language)
-        self._system = system_message(self.manners.persona.text)
+        self._opening = (system_message(self.manners.persona.text), *examples())
         self._conversation = Conversation(config.converse.history, config.converse.session_gap_s)
 
     async def warm(self) -> None:
         """Has the engine read the prompt's beginning ahead of the first turn."""
-        await self._engine.prime([self._system, Message("user", "Hello.")])
+        await self._engine.prime([*self._opening, Message("user", "Hello.")])
 
-    async def prepare(self, heard: str, time: datetime, scene: str) -> Asked:
+    async def prepare(self, heard: str, time: datetime, scene: str, sight: Sight = NO_SIGHT) -> Asked:
         """Recalls for ``heard`` and writes the prompt. Changes nothing: the turn may never be answered."""
-        hits = tuple(await self._memory.recall(heard, time, self._conversation.said(time)))
-        health = must_mind(heard, scene, await self._memory.profile())
-        planned = self.manners.minded(plan(heard, Notes(time, scene, hits, health)), heard)
-        prompt = self._conversation.messages(self._system, planned.message, time)
-        return Asked(heard, time, planned, prompt, hits, scene)
+        notes = await self._notes(heard, time, scene)
+        if "context" not in LEAVES_OUT[self._settings.ablation]:
+            notes = replace(notes, sight=sight)
+        planned = self.manners.minded(plan(heard, notes), heard)
+        prompt = self._conversation.messages(self._opening, planned.message, time)
+        return Asked(heard, time, planned, prompt, (*notes.recalled, *notes.proposed), notes.scene)
+
+    async def _notes(self, heard: str, time: datetime, scene: str) -> Notes:
+        """What the reply may rest on, less what the ablation leaves out."""
+        out = LEAVES_OUT[self._settings.ablation]
+        history: list[ProfileEntry] = []
+        if "profile" not in out:
+            history = await self._memory.run(self._memory.store.profile_history)
+        recalled: list[Hit] = []
+        proposed: list[Hit] = []
+        if "history" not in out:
+            said = self._conversation.said(time)
+            recalled = await self._recall(heard, time, said, out)
+            for query in queries(heard, time):
+                found = await self._recall(query, time, [*said, *(h.text for h in recalled)], out)
+                proposed += [hit for hit in found if hit.score >= SUGGESTED]
+        profile = [e for e in history if e.valid_to is None and e.superseded_by is None]
+        seen = "" if "context" in out else scene
+        return Notes(
+            time, seen, tuple(standing(recalled, history, heard)), must_mind(heard, seen, profile),
+            tuple(profile), tuple(standing(proposed, history, heard)),
+        )  # fmt: skip
+
+    async def _recall(
+        self, query: str, time: datetime, said: Sequence[str], out: Collection[Part]
+    ) -> list[Hit]:
+        found = await self._memory.recall(query, time, said)
+        return [hit for hit in found if hit.kind != "profile" or "profile" not in out]
 
     def editor(self, asked: Asked) -> Editor:
         """Who edits the reply to ``asked``."""
@@ -87,6 +123,11 @@ class Replier:
         reply = heard if whole else f"{heard} {CUT}".lstrip()
         self._conversation.add(asked.plan.message, asked.heard, reply, asked.time)
         self.manners.replied(asked.heard, heard)
+
+    def spoke_first(self, words: str, time: datetime) -> None:
+        """The companion said ``words`` unasked: what the wearer says next may answer them."""
+        self._conversation.add(SPOKE_FIRST, "", words, time)
+        self.manners.asked.append(asks(words))
 
     def forget(self) -> None:
         """The running conversation is over: what was forgotten must not be said again out of it."""
