@@ -27,6 +27,10 @@ class Night:
         self._rules = retention(config.remember)
         self._quiet = Quiet()
 
+    def keep(self, rules: Retention) -> None:
+        """How long to keep what, from the next sweep on."""
+        self._rules = rules
+
     def wake(self) -> None:
         """Somebody needs the machine: what runs makes way, and goes on later."""
         self._quiet.clear()

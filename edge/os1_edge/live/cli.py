@@ -69,3 +69,25 @@ def _print_captions(watched: Watched) -> None:
                 click.echo("(muted)")
 
     watched.watch(show)
+
+
+@click.command()
+@click.option("--config", "config_file", type=PATH, help="Settings (TOML); default: the wearer's own.")
+@click.option("--memory", type=PATH, help="Memory file; default: the wearer's own.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8472, show_default=True)
+def review(config_file: Path | None, memory: Path | None, port: int) -> None:
+    """Review what is remembered in a browser: read, search, correct, forget, take along.
+
+    While the companion runs with --browser, its own page has all of this.
+    """
+    from os1_edge.config import load_config
+    from os1_edge.remember.key import default_memory_file
+    from os1_edge.remember.rekey import find_key
+    from os1_edge.web.review import review as serve
+
+    config = load_config(config_file)
+    file = memory or default_memory_file()
+    if not file.exists():
+        raise click.ClickException(f"{file}: there is no memory yet; it begins with: os1 run")
+    key = find_key(file, _ask if sys.stdin.isatty() else None)
+    asyncio.run(serve(config, file, key, click.echo, port=port))

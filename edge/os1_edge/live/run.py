@@ -20,6 +20,7 @@ from os1_edge.faculties import Faculties, load
 from os1_edge.live.devices import Devices
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
+from os1_edge.remember.choices import Choices, load_choices
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,11 @@ class Live:
     config: Config
     life: asyncio.Task[None]
     """Ends only when it fails."""
+    choices: Choices
+
+    def choose(self, choices: Choices) -> None:
+        """Keeps to what the wearer chose, from now on."""
+        self.os1.choose(chosen(self.config, choices))
 
 
 def turn_ids(now: Callable[[], datetime] = datetime.now) -> Callable[[], str]:
@@ -60,6 +66,9 @@ async def companion(
     """
     faculties = await asyncio.to_thread(load, config, memory_file, key)
     try:
+        store = faculties.memory.store
+        choices = await faculties.memory.run(load_choices, store) or of_settings(config)
+        config = chosen(config, choices)
         clock = Clock()
         speaker = devices.speaker(clock)
         ears = front_end(config, in_a_room=devices.in_a_room)
@@ -72,7 +81,7 @@ async def companion(
             asyncio.create_task(_states(os1, watched)),
         )
         try:
-            yield Live(os1, clock, faculties, watched, config, life)
+            yield Live(os1, clock, faculties, watched, config, life, choices)
         finally:
             for task in (life, *beside):
                 task.cancel()
@@ -80,6 +89,35 @@ async def companion(
             speaker.close()
     finally:
         await asyncio.to_thread(faculties.close)
+
+
+def of_settings(config: Config) -> Choices:
+    """The choices that the settings make."""
+    keep, offload = config.remember, config.offload
+    return Choices(
+        keep_turns_days=keep.keep_turns_days,
+        keep_contexts_days=keep.keep_contexts_days,
+        keep_events_days=keep.keep_events_days,
+        keep_summaries_days=keep.keep_summaries_days,
+        share_text=offload.policy != "prefer-private",
+        share_pictures=offload.pictures,
+    )
+
+
+def chosen(config: Config, choices: Choices) -> Config:
+    """``config`` as the wearer's choices change it."""
+    days = {name: getattr(choices, name) for name in Choices.model_fields if name.startswith("keep_")}
+    policy = config.offload.policy if config.offload.policy != "prefer-private" else "prefer-quality"
+    offload = {
+        "policy": policy if choices.share_text else "prefer-private",
+        "pictures": choices.share_pictures,
+    }
+    return config.model_copy(
+        update={
+            "remember": config.remember.model_copy(update=days),
+            "offload": config.offload.model_copy(update=offload),
+        }
+    )
 
 
 async def _life(os1: Os1, devices: Devices, clock: Clock) -> None:

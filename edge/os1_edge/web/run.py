@@ -11,6 +11,7 @@ from os1_edge.live.devices import Devices
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
 from os1_edge.live.run import companion, until_told_or_broken
+from os1_edge.review.api import Review
 from os1_edge.see.image import decode_image
 from os1_edge.web.glasses import BrowserGlasses
 from os1_edge.web.pairing import Doors
@@ -51,7 +52,10 @@ async def run_in_browser(
     tls, fingerprint = certificate(memory_file.parent, names) if lan else (None, "")
     async with companion(config, memory_file, key, devices, watched) as live:
         doors = Doors(lambda code: tell(f"the new code is {code}"))
-        app = make_app(live, glasses, doors, frozenset(names))
+        log_file = memory_file.with_name("turns.jsonl")
+        memory = live.faculties.memory
+        review = Review.of(memory, memory.embedder, memory_file, key, log_file, live.choices, live.choose)
+        app = make_app(live, glasses, doors, frozenset(names), review)
         async with served(app, ["0.0.0.0"] if lan else ["127.0.0.1"], port, tls) as bound:
             scheme = "https" if lan else "http"
             for name in names[len(HERE) :] if lan else HERE[:1]:

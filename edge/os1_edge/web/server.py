@@ -16,6 +16,7 @@ from typing import Any
 from aiohttp import WSCloseCode, web
 
 from os1_edge.live.run import Live
+from os1_edge.review.api import Review, add_routes
 from os1_edge.web.glasses import LARGEST, BadMessage, BrowserGlasses, page_of, serve_page
 from os1_edge.web.guard import COOKIE, HEADERS, guarded
 from os1_edge.web.pairing import Doors, NotPaired
@@ -35,15 +36,31 @@ PING_S = 15.0
 BODY_BYTES = 64 * 1024
 """Largest request; a page sends words, never files."""
 
-LIVE = web.AppKey("live", Live)
+LIVE: web.AppKey[Live | None] = web.AppKey("live")
 GLASSES = web.AppKey("glasses", BrowserGlasses)
 DOORS = web.AppKey("doors", Doors)
 
 
-def make_app(live: Live, glasses: BrowserGlasses, doors: Doors, hosts: frozenset[str]) -> web.Application:
-    """The page's application."""
+def make_app(
+    live: Live | None,
+    glasses: BrowserGlasses,
+    doors: Doors,
+    hosts: frozenset[str],
+    review: Review | None = None,
+) -> web.Application:
+    """The page's application: of a living companion, of a memory, or of both.
+
+    Args:
+        live: the companion.
+        glasses: through which it hears, sees and speaks.
+        doors: who is let in.
+        hosts: names by which the page may be called.
+        review: the memory to be reviewed.
+    """
     app = web.Application(middlewares=[guarded(doors, hosts)], client_max_size=BODY_BYTES)
     app[LIVE], app[GLASSES], app[DOORS] = live, glasses, doors
+    if review is not None:
+        add_routes(app, review, COOKIE)
     app.router.add_get("/", _index)
     app.router.add_get("/page/{name}", _file)
     app.router.add_post("/api/pair", _pair)
@@ -127,10 +144,13 @@ async def _state(request: web.Request) -> web.Response:
     return web.json_response(snapshot(request.app[LIVE]))
 
 
-def snapshot(live: Live) -> dict[str, Any]:
+def snapshot(live: Live | None) -> dict[str, Any]:
     """What a page that is opened now has missed."""
+    if live is None:
+        return {"kind": "snapshot", "live": False}
     return {
         "kind": "snapshot",
+        "live": True,
         "state": live.os1.state,
         "now_s": live.clock.now(),
         "server": live.config.offload.server is not None,
@@ -140,6 +160,8 @@ def snapshot(live: Live) -> dict[str, Any]:
 
 async def _glasses(request: web.Request) -> web.WebSocketResponse:
     live, glasses = request.app[LIVE], request.app[GLASSES]
+    if live is None:
+        raise web.HTTPNotFound(reason="No companion lives here; start one with: os1 run --browser")
     ws = web.WebSocketResponse(heartbeat=PING_S, max_msg_size=LARGEST)
     ws.headers.update(HEADERS)
     await ws.prepare(request)

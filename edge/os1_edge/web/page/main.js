@@ -1,5 +1,6 @@
 // Pairing, the views, and the one that shows what happens now.
 import { Glasses } from "/page/glasses.js";
+import { openTabs } from "/page/review.js";
 
 const $ = (id) => document.getElementById(id);
 const LINES = 100;
@@ -37,8 +38,15 @@ async function pair(code) {
   await api("pair", { code });
   history.replaceState(null, "", location.pathname);
   $("pair").hidden = true;
-  $("now").hidden = false;
+  await enter();
+}
+
+async function enter() {
+  const found = await api("state");
   $("link").textContent = "Paired";
+  $("lines").replaceChildren();
+  found.turns?.forEach(turn);
+  openTabs(found.live);
 }
 
 $("pair-form").addEventListener("submit", async (event) => {
@@ -46,7 +54,7 @@ $("pair-form").addEventListener("submit", async (event) => {
   $("pair-problem").textContent = "";
   try {
     await pair($("code").value);
-    $("start").focus();
+    $("main").focus();
   } catch (error) {
     $("pair-problem").textContent = error.message;
     $("code").select();
@@ -187,12 +195,7 @@ async function begin() {
   const code = location.hash.slice(1);
   try {
     if (code) await pair(code);
-    else {
-      const found = await api("state");
-      $("now").hidden = false;
-      $("link").textContent = "Paired";
-      found.turns.forEach(turn);
-    }
+    else await enter();
   } catch {
     showPairing();
     $("pair").hidden = false;
