@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from os1_edge.remember.embed import CACHED, Embedder, Reference
-from os1_edge.remember.reembed import outdated, reembed
+from os1_edge.remember.memory import Memory
+from os1_edge.remember.reembed import embedding_missing
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector
@@ -74,53 +75,65 @@ def test_many_at_once_are_as_one_by_one(embedder: Embedder) -> None:
 class Counting:
     """Says which texts it was given."""
 
-    def __init__(self, name: str) -> None:
-        self.name, self.seen = name, list[str]()
+    def __init__(self) -> None:
+        self.seen: list[str] = []
 
-    def embed(self, texts: Sequence[str]) -> Vector:
-        self.seen += texts
-        vectors = np.ones((len(texts), DIMENSIONS), np.float32)
-        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+    def one(self, text: str) -> Vector:
+        self.seen.append(text)
+        vector: Vector = np.full(DIMENSIONS, DIMENSIONS**-0.5, np.float32)
+        return vector
 
 
 @pytest.fixture
 def hundred(tmp_path: Path) -> Iterator[Store]:
+    """A hundred turns with vectors of one embedder, opened for another."""
     store = Store(tmp_path / "memory.db", bytes(range(32)))
-    vector = Counting("").embed(["x"])[0]
     with store.transaction():
         for i in range(100):
-            store.add_turn(f"t{i}", 0, datetime(2026, 3, 2), f"Turn {i}.", "", "", vector)
+            store.add_turn(f"t{i}", 0, datetime(2026, 3, 2), f"Turn {i}.", "", "", Counting().one("x"))
+    store.set_embedder("another")
     yield store
     store.close()
 
 
 def test_a_changed_model_makes_every_vector_again_and_only_once(hundred: Store) -> None:
-    other = Counting("another")
-    assert reembed(hundred, other) == 100
-    assert sorted(other.seen) == sorted(f"Turn {i}." for i in range(100))
-    assert outdated(hundred) == 0
-    assert reembed(hundred, other) == 0
+    other = Counting()
+    assert sum(embedding_missing(hundred, other.one)) == 100
+    assert other.seen == [f"Turn {i}." for i in reversed(range(100))]
+    assert hundred.without_vector(1) == []
+    assert sum(embedding_missing(hundred, other.one)) == 0
 
 
 def test_an_interruption_loses_nothing_that_was_done(hundred: Store) -> None:
-    steps = iter([True, True, False])
-    other = Counting("another")
-    first = reembed(hundred, other, lambda: next(steps))
-    assert 0 < first < 100
-    assert outdated(hundred) == 100 - first
-    assert other.seen[0] == "Turn 99."
-    assert reembed(hundred, other) == 100 - first
+    other = Counting()
+    run = embedding_missing(hundred, other.one)
+    first = next(run) + next(run)
+    run.close()
+    assert 0 < first == 100 - len(hundred.without_vector(100))
+    assert sum(embedding_missing(hundred, other.one)) == 100 - first
     assert len(set(other.seen)) == len(other.seen) == 100
 
 
-def test_what_is_forgotten_meanwhile_stays_forgotten(hundred: Store) -> None:
-    class Forgetting(Counting):
-        def embed(self, texts: Sequence[str]) -> Vector:
-            with hundred.transaction() as db:
-                db.execute("DELETE FROM turns")
-            return super().embed(texts)
+def test_the_night_shift_makes_them_a_few_at_a_time_and_what_comes_meanwhile(hundred: Store) -> None:
+    other = Counting()
+    memory = Memory(hundred, other)  # type: ignore[arg-type]
+    assert 0 < memory.embed_missing() < 100
+    hundred.add_turn("late", 0, datetime(2026, 3, 3), "Said meanwhile.", "", "", None)
+    while memory.embed_missing():
+        pass
+    assert sorted(other.seen) == sorted(["Said meanwhile.", *(f"Turn {i}." for i in range(100))])
+    assert hundred.without_vector(1) == []
 
-    reembed(hundred, Forgetting("another"))
+
+def test_what_is_forgotten_or_reworded_meanwhile_keeps_no_vector(hundred: Store) -> None:
+    def forgetting(text: str) -> Vector:
+        with hundred.transaction() as db:
+            db.execute("DELETE FROM turns WHERE id <> 1")
+            db.execute("UPDATE items SET text = 'Other words.'")
+            db.execute("DELETE FROM item_vectors")
+        return Counting().one(text)
+
+    next(embedding_missing(hundred, forgetting, 100))
     assert hundred.rows("SELECT count(*) FROM item_vectors") == [(0,)]
 
 

@@ -21,12 +21,16 @@ from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.files import draft_folder, place_new
 from os1_edge.remember.forget import Row
 from os1_edge.remember.key import BadKey, KeySource, default_memory_file
+from os1_edge.remember.reembed import embedding_missing
 from os1_edge.remember.rekey import find_key
 from os1_edge.remember.rows import now
 from os1_edge.remember.schema import TABLES
 from os1_edge.remember.store import Store
 from os1_edge.remember.trash import Window, purge_due
 from os1_edge.remember.vectors import Vector
+
+BATCH = 64
+"""Vectors made in one transaction: nobody waits for this process but the wearer."""
 
 PATH = click.Path(path_type=Path)
 KINDS = ("turn", "event", "summary", "profile", "context")
@@ -254,11 +258,8 @@ def embedder() -> Callable[[str], Vector] | None:
 
 
 def embed_missing(store: Store, embed: Callable[[str], Vector], tell: Callable[[int], None]) -> None:
-    """Makes the vectors that are missing, a batch a transaction, so that an interruption loses one batch."""
+    """Makes the vectors that are missing; ``tell`` is called with how many there are by then."""
     done = 0
-    while batch := store.without_vector(64):
-        with store.transaction():
-            for item, text in batch:
-                store.set_vector(item, embed(text))
-        done += len(batch)
+    for some in embedding_missing(store, embed, BATCH):
+        done += some
         tell(done)

@@ -87,8 +87,8 @@ class Desk(Protocol):
         """Text -> embedding."""
         ...
 
-    def embed_missing(self, limit: int = 16) -> int:
-        """Makes vectors for what has none; returns for how many."""
+    def embed_missing(self) -> int:
+        """Makes some of the vectors that are missing; returns how many, 0: none was."""
         ...
 
     async def run(self, work: Callable[..., T], *args: object) -> T:

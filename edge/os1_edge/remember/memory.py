@@ -17,6 +17,7 @@ from os1_edge.remember.forget import Forgetting, Receipt, Row, carry_out, forese
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.learning import learn, withdraw
 from os1_edge.remember.recall import BUDGET_S, Hit, Recall, RecallRules
+from os1_edge.remember.reembed import embedding_missing
 from os1_edge.remember.rows import WEARER, ProfileEntry, Source, StoredTurn
 from os1_edge.remember.rows import now as machine_time
 from os1_edge.remember.sessions import GAP_S, session_of
@@ -58,6 +59,7 @@ class Memory:
         self.vectors_missing = True
         """Whether there may be items without a vector: another model was chosen, or something was forgotten
         and the rest made again."""
+        self._embedding = embedding_missing(store, self.embed)
         self.news = asyncio.Event()
         """Set when something was kept; ``Consolidator`` clears it."""
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="memory")
@@ -181,12 +183,12 @@ class Memory:
         """Does ``work`` in the memory's thread, after what waits there."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *args)
 
-    def embed_missing(self, limit: int = 16) -> int:
-        """Makes vectors for what has none yet, or one of another embedder; returns for how many."""
-        missing = self.store.without_vector(limit)
-        for item, text in missing:
-            self.store.set_vector(item, self.embed(text))
-        return len(missing)
+    def embed_missing(self) -> int:
+        """Makes some of the vectors that are missing or another embedder's; returns how many, 0: none was."""
+        if (done := next(self._embedding, 0)) == 0:  # at the end; from the newest on, if more came meanwhile
+            self._embedding = embedding_missing(self.store, self.embed)
+            done = next(self._embedding, 0)
+        return done
 
     def _keep_turn(
         self,

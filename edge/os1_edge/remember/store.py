@@ -137,17 +137,15 @@ class Store:
                 (signs, item),
             )
 
-    def without_vector(self, limit: int) -> list[tuple[int, str]]:
-        """Items that the current embedder has not seen: (id, text), at most ``limit``, newest first."""
-        return [
-            (row[0], row[1])
-            for row in self.rows(
-                "SELECT i.id, i.text FROM items i LEFT JOIN item_vectors v ON v.id = i.id "
-                "WHERE v.embedder IS NOT "
-                "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder') ORDER BY i.id DESC LIMIT ?",
-                limit,
-            )
-        ]
+    def without_vector(self, limit: int, below: int = 2**62) -> list[tuple[int, str]]:
+        """Items that the current embedder has not seen: (id, text), newest first, at most ``limit``, of those
+        whose id is less than ``below``."""
+        query = (
+            "SELECT i.id, i.text FROM items i LEFT JOIN item_vectors v ON v.id = i.id WHERE i.id < ? "
+            "AND v.embedder IS NOT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder') "
+            "ORDER BY i.id DESC LIMIT ?"
+        )
+        return [(row[0], row[1]) for row in self.rows(query, below, limit)]
 
     def embedder(self) -> str:
         """The name of what makes the vectors now."""
