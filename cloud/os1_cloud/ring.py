@@ -52,18 +52,19 @@ class Ring:
 
     def add(self, event: Event) -> None:
         """One more event."""
-        newest = self._events[-1] if self._events and self.last > self._taken else None
+        events = self._events
+        newest = events[-1] if events and self.last > self._taken else None
         if isinstance(newest, Delta) and isinstance(event, Delta):
-            self._bytes -= _size(self._events.pop())
-            event = Delta(newest.text + event.text)
+            events[-1] = Delta(newest.text + event.text)
+            self._bytes += _length(event.text)
         elif isinstance(newest, Progress) and isinstance(event, Progress):
-            self._bytes -= _size(self._events.pop())
+            events[-1] = event
         else:
             self.last += 1
-        self._events.append(event)
-        self._bytes += _size(event)
-        while self._bytes > self._most and len(self._events) > 1:
-            self._bytes -= _size(self._events.popleft())
+            events.append(event)
+            self._bytes += _size(event)
+        while self._bytes > self._most and len(events) > 1:
+            self._bytes -= _size(events.popleft())
         self._wake()
 
     def end(self, error: Refused | None) -> None:
@@ -115,4 +116,8 @@ class Ring:
 
 
 def _size(event: Event) -> int:
-    return OVERHEAD + (len(event.text.encode()) if isinstance(event, Delta) else 0)
+    return OVERHEAD + (_length(event.text) if isinstance(event, Delta) else 0)
+
+
+def _length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

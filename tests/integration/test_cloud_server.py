@@ -294,7 +294,7 @@ def test_a_port_in_use_is_refused() -> None:
 def test_nothing_that_was_said_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         async with world(heartbeat_s=PATIENCE_S) as w:
-            with caplog.at_level(logging.DEBUG):
+            with caplog.at_level(logging.DEBUG, logger="os1_cloud"):
                 for word in ("ANSWERED", "."):
                     w.engine.go.put_nowait(word)
                 question = [pb.Turn(role=pb.ROLE_USER, text="ASKED")]
