@@ -216,8 +216,21 @@ class Offload(_Section):
     """Holds the wearer's token for the server."""
     ca_file: Path | None = None
     """Certificates (PEM) that the server's must be signed by, instead of the system's."""
+    client_certificate: Path | None = None
+    client_key: Path | None = None
+    """The device's own (PEM), for a server that wants them."""
     first_token_s: Annotated[float, Field(ge=0.05, le=10)] = 0.6
-    """A server that has said nothing after this is not waited for."""
+    """Seconds to a reply's first word; the device begins in time to keep it, whatever the server does."""
+    policy: Literal["prefer-quality", "prefer-private", "prefer-battery"] = "prefer-quality"
+    """The server's bigger model wherever it is in time; nothing ever leaves; never both sides at work."""
+    metered: Literal["allow", "text", "deny"] = "text"
+    """What leaves over a network that costs: everything, no pictures, nothing."""
+    metered_interfaces: tuple[str, ...] = ("wwan*", "wwp*", "ppp*", "rmnet*")
+    """Interfaces that cost by the byte, as shell patterns."""
+    pictures: bool = False
+    """Pictures may leave the device, without faces."""
+    local_only: tuple[Literal["reply", "caption", "context", "plan", "consolidate"], ...] = ("consolidate",)
+    """What is never asked for elsewhere."""
 
 
 class Config(_Section):

@@ -13,6 +13,7 @@ from os1_edge.config import Config, See, model_names
 from os1_edge.hear.endpoint import SmartTurn
 from os1_edge.hear.recogniser import Recogniser, make_recogniser
 from os1_edge.hear.vad import SileroVad
+from os1_edge.offload.channels import Trust
 from os1_edge.offload.local import LocalLlama
 from os1_edge.offload.remote import RemoteEngine, read_secret
 from os1_edge.remember.embed import Embedder
@@ -95,6 +96,5 @@ def _server(config: Config) -> RemoteEngine | None:
     return RemoteEngine(
         offload.server,
         token.decode("ascii", "replace").strip() if token is not None else None,
-        read_secret(offload.ca_file),
-        first_token_s=offload.first_token_s,
+        Trust(*map(read_secret, (offload.ca_file, offload.client_key, offload.client_certificate))),
     )

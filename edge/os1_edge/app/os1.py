@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
@@ -44,13 +45,15 @@ from os1_edge.faculties import Faculties
 from os1_edge.hear.capture import Canceller, Capture, CaptureRules, Spotter
 from os1_edge.hear.pauses import Pauses
 from os1_edge.hear.turn import TurnDetector, TurnRules
-from os1_edge.offload.borrow import Borrowing
+from os1_edge.offload.journal import Journal
+from os1_edge.offload.settings import make_router
 from os1_edge.see.camera import FrameTaker
 from os1_edge.see.gaze.track import GazeTracker
 from os1_edge.see.indicator import Indicator, Light
 from os1_edge.see.light import ScreenLight
 from os1_edge.see.place import guess_place
 from os1_edge.see.scene import SceneDescription
+from os1_edge.see.shrink import shrink
 from os1_edge.speak.playback import Player
 from os1_edge.speak.sink import Sink
 
@@ -86,17 +89,26 @@ class Os1:
         gaze: GazeTracker | None = None,
         light: Light | None = None,
         thumbnails: bool = False,
+        routes: Journal | None = None,
+        chance: random.Random | None = None,
     ) -> None:
         """``echo`` takes the speaker's sound out of the microphone's, where both share a room; with ``wake``
         only what follows the wake word is heard. ``turn_ids`` makes the ids of turns, which a memory that
         outlives the run must not have seen before. ``gaze`` follows the eye camera; ``light`` is the capture
-        light; with ``thumbnails`` the observer is given small copies of frames, without faces."""
+        light; with ``thumbnails`` the observer is given small copies of frames, without faces.
+        ``routes`` keeps where answers were made, and why; a seeded ``chance`` makes a run repeatable."""
         self._config = config
         self._observer = observer
         self._faculties = faculties
         self._calendar = calendar
-        self._engine = Borrowing(
-            faculties.llm, faculties.far, clock, first_token_s=config.offload.first_token_s
+        self._engine = make_router(
+            config.offload,
+            faculties.llm,
+            faculties.far,
+            clock,
+            reencode=shrink,
+            journal=routes,
+            chance=chance,
         )
         self._replier = Replier(config, self._engine, faculties.memory)
         self._answerer = Answerer(faculties, self._replier, calendar)
@@ -170,8 +182,7 @@ class Os1:
             self._void_hearing()
             self._void_draft()
             self._player.stop()
-            if self._faculties.far is not None:
-                await self._faculties.far.close()
+            await self._engine.close()
             for room in (self._listening, self._answerer, self.looking, self.gazing):
                 room.close()
 
@@ -197,6 +208,7 @@ class Os1:
     def go(self, step: Step) -> None:
         """Does as much as ``step`` allows from now on."""
         self._step = step
+        self._engine.low_battery = step.name in ("low", "critical")
 
     @property
     def state(self) -> State:
@@ -231,6 +243,7 @@ class Os1:
         self._night.wake()
         self._floor.wearer_speaks(event.turn_id, event.at / RATE)
         self._partials.begin()
+        self._engine.wearer_speaks()
         self.looking.spoken(event.at / RATE)
 
     def speech_goes_on(self, turns: TurnDetector) -> None:

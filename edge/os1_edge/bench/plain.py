@@ -26,8 +26,8 @@ from os1_edge.framing import frames
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.hear.vad import SileroVad
 from os1_edge.native import let_threads_sleep
-from os1_edge.offload.borrow import Borrowing
 from os1_edge.offload.engine import Message
+from os1_edge.offload.router import Router
 from os1_edge.see.image import load_image
 
 SILENCE_S = 0.8
@@ -85,7 +85,7 @@ class Plain:
     async def turns(self, session: Session, faculties: Faculties) -> list[PlainTurn]:
         """Every turn of ``session``, answered. ``faculties`` gives memory, eyes and voice; its memory is
         written to."""
-        here = Borrowing(faculties.llm, None, clock.Clock())  # its prompts are used, not its replies
+        here = Router(faculties.llm, None, clock.Clock())  # its prompts are used, not its replies
         replier = Replier(self._config, here, faculties.memory)
         stills = sorted(session.file.frame, key=lambda f: f.at_s)
         self._write([Message("system", "You are a helpful companion."), Message("user", "Hello.")])  # warm

@@ -1,4 +1,4 @@
-"""Whether to ask the server at all. Pure: after a failure it is left alone for a while, longer each time.
+"""Whether to ask the server at all. Pure: after failures it is left alone for a while, longer each time.
 
 Without it each turn of an outage would wait for its budget to pass (home-assistant/core#108001: reconnect
 storms and 10,000 warnings), and wearers who lost one server would all come back in the same moment.
@@ -7,6 +7,7 @@ storms and 10,000 warnings), and wearers who lost one server would all come back
 from __future__ import annotations
 
 import random
+from collections import deque
 from dataclasses import dataclass
 
 
@@ -15,37 +16,71 @@ class BackOff:
     """How long to leave a server alone; seconds."""
 
     first_s: float = 1.0
-    most_s: float = 60.0
+    most_s: float = 30.0
     jitter: float = 0.3
     """Each wait is up to this share shorter or longer."""
 
+    def wait_s(self, failures: int, chance: random.Random) -> float:
+        """After the ``failures``-th failure in a row, counted from 0."""
+        wait = min(self.first_s * 2.0 ** min(failures, 20), self.most_s)
+        return wait * (1 + self.jitter * (2 * chance.random() - 1))
+
 
 class Breaker:
-    """Closed while the server answers; open for a time after each failure."""
+    """Closed while the server answers in time; open for a time after calls that failed or came too late.
 
-    def __init__(self, rules: BackOff = BackOff(), seed: int | None = None) -> None:  # frozen
-        self._rules = rules
-        self._random = random.Random(seed)
-        self._failures = 0
-        self._until = 0.0
+    Half open it lets nothing pass but a probe: a question is somebody's turn. A server that says that it is
+    full has answered; that makes its queue longer, and opens nothing.
+    """
+
+    FAILURES = 3
+    """Calls in a row that ended without an answer."""
+
+    LAST = 10
+    """Calls looked back at; opened when most of them came too late."""
+
+    def __init__(self, chance: random.Random, rules: BackOff = BackOff()) -> None:  # frozen
+        self._rules, self._chance = rules, chance
+        self._late: deque[bool] = deque(maxlen=self.LAST)
+        self._failures = self._opened = 0
+        self._until: float | None = None
 
     @property
-    def out(self) -> bool:
-        """Whether the last call failed."""
-        return self._failures > 0
+    def open(self) -> bool:
+        """Whether no question may be asked."""
+        return self._until is not None
 
-    def allows(self, now: float) -> bool:
-        """Whether a call may be made at ``now``, any clock's seconds."""
-        return now >= self._until
+    def probe_due(self, now: float) -> bool:
+        """Whether it is half open: a probe may show that the server is back."""
+        return self._until is not None and now >= self._until
 
-    def failed(self, now: float) -> bool:
-        """A call failed; whether an outage begins with it."""
-        wait = min(self._rules.first_s * 2.0 ** min(self._failures, 20), self._rules.most_s)
-        self._until = now + wait * (1 + self._rules.jitter * (2 * self._random.random() - 1))
+    def failed(self, now: float) -> None:
+        """A call ended without an answer: the link broke, or the server did."""
         self._failures += 1
-        return self._failures == 1
+        if self._failures >= self.FAILURES:
+            self._open(now)
 
-    def answered(self) -> bool:
-        """A call was answered; whether an outage ends with it."""
-        ended, self._failures, self._until = self._failures > 0, 0, 0.0
-        return ended
+    def answered(self, now: float, *, late: bool) -> None:
+        """A call was answered, within its budget or ``late``."""
+        self._failures = 0
+        self._late.append(late)
+        if not late:
+            self._opened = 0
+        elif sum(self._late) > self.LAST // 2:
+            self._open(now)
+
+    def probed(self, now: float, *, good: bool) -> None:
+        """What a half-open breaker's probe found."""
+        if self._until is None:
+            return
+        if good:
+            self._until = None
+            self._failures = 0
+            self._late.clear()
+        elif now >= self._until:
+            self._open(now)
+
+    def _open(self, now: float) -> None:
+        self._until = now + self._rules.wait_s(self._opened, self._chance)
+        self._opened += 1
+        self._late.clear()

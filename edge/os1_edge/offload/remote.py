@@ -1,20 +1,39 @@
-"""The offload server as a language engine, over gRPC."""
+"""The offload server over gRPC: questions out, events in."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
+import os
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import grpc
 
-from os1_edge.offload.engine import EngineError, Message, Schema, Task
+from os1_edge.offload.channels import Channels, Trust, connected
+from os1_edge.offload.engine import EngineError, Task
+from os1_edge.offload.far import (
+    Accepted,
+    Alive,
+    Failure,
+    FarError,
+    Finished,
+    Probed,
+    Question,
+    Step,
+    TaskLoad,
+    Text,
+)
+from os1_edge.offload.network import Around, Linux
 from os1_proto.assist.v1 import assist_pb2 as pb
-from os1_proto.assist.v1 import assist_pb2_grpc
+from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2, edge_pb2_grpc
 
-TASKS = {
+TASKS: dict[Task, pb.Task.ValueType] = {
     "reply": pb.TASK_REPLY,
     "caption": pb.TASK_CAPTION,
     "context": pb.TASK_CONTEXT,
@@ -24,97 +43,195 @@ TASKS = {
 
 ROLES = {"system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT}
 
-CHANNEL = (
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.keepalive_permit_without_calls", 0),
-    ("grpc.max_reconnect_backoff_ms", 10_000),
-)
-"""A stream over a dead link is noticed after 25 s, not after TCP's quarter of an hour (grpc#32435)."""
+CANCEL_S = 5.0
+"""For a Cancel to come through; the server's own grace is over by then anyway."""
+
+REFUSAL = "os1-refusal-bin"
+
+KINDS: dict[grpc.StatusCode, Failure] = {
+    grpc.StatusCode.UNAVAILABLE: "unreachable",
+    grpc.StatusCode.CANCELLED: "unreachable",  # not by us
+    grpc.StatusCode.DEADLINE_EXCEEDED: "unreachable",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: "busy",
+    grpc.StatusCode.UNAUTHENTICATED: "refused",
+    grpc.StatusCode.PERMISSION_DENIED: "refused",
+    grpc.StatusCode.INVALID_ARGUMENT: "unfit",
+    grpc.StatusCode.FAILED_PRECONDITION: "unfit",
+    grpc.StatusCode.UNIMPLEMENTED: "unfit",
+    grpc.StatusCode.ABORTED: "unfit",
+    grpc.StatusCode.NOT_FOUND: "lost",
+    grpc.StatusCode.OUT_OF_RANGE: "lost",
+}
+"""Any other is "broken"."""
 
 
 class RemoteEngine:
-    """Asks one server; one channel, opened with the first question."""
+    """One server; see ``Far``."""
 
     name = "offload server"
 
     def __init__(
-        self,
-        server: str,
-        token: str | None,
-        roots: bytes | None,
-        *,
-        first_token_s: float,
-        total_s: float = 30.0,
+        self, server: str, token: str | None, trust: Trust | None = None, around: Around | None = None
     ) -> None:
         """Args:
-        server: ``host:port``.
-        token: the wearer's, sent with each call.
-        roots: certificates (PEM) that the server's must be signed by; None: the system's. A server on this
-            machine is asked in plain text.
-        first_token_s: told to the server, which refuses what it cannot keep.
-        total_s: after this the call ends, whatever there is.
+            server: ``host:port``. A server on this machine is asked in plain text.
+            token: the wearer's, sent with each call.
+            trust: whom to believe.
+            around: hints; None: Linux's.
+
+        Raises:
+            EngineError: the address is none.
         """
-        self._server, self._roots = server, roots
+        self.around: Around = around or Linux()
+        self._channels = Channels(server, trust or Trust())
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
-        self._first_token_s, self._total_s = first_token_s, total_s
         self._session = uuid.uuid4().hex
-        self._channel: Any = None
 
     async def close(self) -> None:
-        """Closes the channel."""
-        if self._channel is not None:
-            await self._channel.close()
-            self._channel = None
+        """See ``Far``."""
+        await self._channels.close()
 
-    async def prime(self, messages: Sequence[Message]) -> None:
-        """A server has nothing to read ahead for one wearer."""
-
-    async def stream(
-        self,
-        messages: Sequence[Message],
-        max_tokens: int,
-        *,
-        schema: Schema | None = None,
-        background: bool = False,
-        task: Task = "reply",
-    ) -> AsyncGenerator[str, None]:
-        """See ``LanguageEngine.stream``."""
+    async def ask(self, question: Question) -> AsyncGenerator[Step, None]:
+        """See ``Far``."""
+        budget = question.budget
         request = pb.AskRequest(
-            request_id=uuid.uuid4().hex,
+            request_id=question.request_id,
             session_id=self._session,
             budget=pb.Budget(
-                first_token_ms=round(self._first_token_s * 1000), total_ms=round(self._total_s * 1000)
+                first_token_ms=round(budget.first_token_s * 1000),
+                total_ms=round(budget.total_s * 1000),
+                elapsed_ms=round(question.spent_s * 1000),
             ),
-            task=TASKS[task],
-            turns=[pb.Turn(role=ROLES[m.role], text=m.text) for m in messages],
-            max_tokens=max_tokens,
-            json_schema=json.dumps(schema) if schema is not None else "",
+            task=TASKS[question.task],
+            turns=[pb.Turn(role=ROLES[m.role], text=m.text) for m in question.messages],
+            images=[_image(image) for m in question.messages for image in m.images],
+            max_tokens=question.max_tokens,
+            json_schema=json.dumps(question.schema) if question.schema is not None else "",
+            hedged=question.hedged,
         )
-        call = self._stub().Ask(request, metadata=self._metadata, timeout=self._total_s)
+        left = max(budget.total_s - question.spent_s, 0.001)
+        metadata = (*self._metadata, ("traceparent", _trace(question.request_id)))
+        stub = assist_pb2_grpc.AssistStub(self._channels.pair.bulk)
+        async for step in self._steps(stub.Ask(request, metadata=metadata, timeout=left)):
+            yield step
+
+    async def resume(self, request_id: str, node: str, from_seq: int) -> AsyncGenerator[Step, None]:
+        """See ``Far``. On the control channel: the other one broke off a moment ago."""
+        stub = assist_pb2_grpc.AssistStub(self._channels.pair.control)
+        request = pb.ResumeRequest(request_id=request_id, from_seq=from_seq)
+        async for step in self._steps(stub.Resume(request, metadata=self._to(node), timeout=30.0)):
+            yield step
+
+    async def cancel(self, request_id: str, node: str) -> None:
+        """See ``Far``."""
+        stub = assist_pb2_grpc.AssistStub(self._channels.pair.control)
+        request = pb.CancelRequest(request_id=request_id)
+        with suppress(grpc.aio.AioRpcError):  # the server's own grace ends it
+            await stub.Cancel(request, metadata=self._to(node), timeout=CANCEL_S)
+
+    async def probe(self, padding: int, timeout_s: float, *, fresh: bool = False) -> Probed:
+        """See ``Far``."""
+        pair = self._channels.open() if fresh else self._channels.pair
+        adopted = not fresh
+        try:
+            async with asyncio.timeout(timeout_s):
+                if fresh and not await connected(pair.control):
+                    raise FarError("unreachable", f"{self.name}: no connection")
+                began = perf_counter()
+                reply = await self._probed(pair.control, padding, timeout_s)
+                took = perf_counter() - began
+            if fresh:
+                self._channels.adopt(pair)
+                adopted = True
+        except TimeoutError:
+            raise FarError("unreachable", f"{self.name}: no answer to a probe") from None
+        finally:
+            if not adopted:
+                self._channels.discard(pair)
+        loads: dict[Task, TaskLoad] = {}
+        by_number = {number: task for task, number in TASKS.items()}
+        for load in reply.load.tasks:
+            if (task := by_number.get(load.task)) is not None:
+                loads[task] = _load(load)
+        if not loads and reply.load.first_token_ms:  # a server that does not tell them apart
+            loads["reply"] = _load(reply.load)
+        return Probed(took, reply.received_bytes, reply.load.draining, loads)
+
+    async def diagnose(self, timeout_s: float) -> bool:
+        """See ``Far``."""
+        return await self._channels.forged(timeout_s)
+
+    async def _probed(self, channel: Any, padding: int, timeout_s: float) -> Any:
+        call = edge_pb2_grpc.EdgeStub(channel).Probe(
+            # Random: it must not be compressed on its way.
+            edge_pb2.ProbeRequest(padding=os.urandom(padding)),
+            metadata=self._metadata,
+            timeout=timeout_s,
+        )
+        try:
+            return await call
+        except grpc.aio.AioRpcError as e:
+            raise _failure(e) from None
+        finally:
+            call.cancel()
+
+    async def _steps(self, call: Any) -> AsyncGenerator[Step, None]:
         try:
             while (event := await call.read()) is not grpc.aio.EOF:
-                if event.WhichOneof("event") == "delta":
-                    yield event.delta.text
+                if (step := _step(event)) is not None:
+                    yield step
         except grpc.aio.AioRpcError as e:
-            # Only the code: a server's words may quote the prompt.
-            raise EngineError(f"{self.name}: {e.code().name.lower().replace('_', ' ')}") from None
+            raise _failure(e) from None
         finally:
-            call.cancel()  # a dropped call is never cancelled by itself
+            call.cancel()  # a dropped call is never cancelled by itself (grpc#43462)
 
-    def _stub(self) -> Any:
-        if self._channel is None:
-            if _on_this_machine(self._server):
-                self._channel = grpc.aio.insecure_channel(self._server, CHANNEL)
-            else:
-                credentials = grpc.ssl_channel_credentials(self._roots)
-                self._channel = grpc.aio.secure_channel(self._server, credentials, CHANNEL)
-        return assist_pb2_grpc.AssistStub(self._channel)
+    def _to(self, node: str) -> tuple[tuple[str, str], ...]:
+        """Metadata that leads to the server that has the question."""
+        return (*self._metadata, ("os1-node", node)) if node else self._metadata
 
 
-def _on_this_machine(server: str) -> bool:
-    host = server.rpartition(":")[0].strip("[]")
-    return host in ("localhost", "::1") or host.startswith("127.")
+def _step(event: Any) -> Step | None:
+    match event.WhichOneof("event"):
+        case "accepted":
+            accepted = event.accepted
+            return Step(event.seq, Accepted(accepted.node, accepted.first_token_ms / 1000))
+        case "delta":
+            return Step(event.seq, Text(event.delta.text))
+        case "progress":
+            return Step(event.seq, Alive())
+        case "done":
+            return Step(event.seq, Finished())
+    return None  # a newer server's
+
+
+def _load(load: Any) -> TaskLoad:
+    deviation = getattr(load, "deviation_ms", load.first_token_ms / 2)
+    return TaskLoad(load.wait_ms / 1000, load.first_token_ms / 1000, deviation / 1000)
+
+
+def _image(data: bytes) -> pb.Image:
+    kind = "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
+    return pb.Image(data=data, media_type=kind, sha256=hashlib.sha256(data).digest())
+
+
+def _failure(error: grpc.aio.AioRpcError) -> FarError:
+    """What became of a call. Only the code is told: a server's words may quote the prompt."""
+    kind, retry_after_s = KINDS.get(error.code(), "broken"), 0.0
+    for name, value in error.trailing_metadata() or ():
+        if name == REFUSAL and isinstance(value, bytes):
+            refusal = pb.Refusal.FromString(value)
+            retry_after_s = max(refusal.retry_after_ms, refusal.expected_ms) / 1000
+            if refusal.reason in (pb.REASON_TOO_LATE, pb.REASON_EXPIRED):
+                kind = "late"
+            elif refusal.reason == pb.REASON_DRAINING:
+                kind = "busy"
+    return FarError(kind, f"offload server: {error.code().name.lower().replace('_', ' ')}", retry_after_s)
+
+
+def _trace(request_id: str) -> str:
+    """W3C trace context: the question is the trace."""
+    digest = hashlib.sha256(request_id.encode()).hexdigest()
+    return f"00-{digest[:32]}-{digest[32:48]}-01"
 
 
 def read_secret(path: Path | None) -> bytes | None:

@@ -1,14 +1,213 @@
-"""Where a job runs, and why; the budgeted router grows here."""
+"""Where an answer is made: ``decide(state, job, budget)``. Pure, and quick: a decision takes microseconds.
+
+The rule of docs/decisions/0011: ask the server where its first word is expected in time, have the device
+begin at the last moment at which it still keeps the budget by itself, and leave the server out where asking
+it would mostly be in vain.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
+
+from os1_edge.offload.budget import Budget
+from os1_edge.offload.engine import LanguageEngine, Task
+from os1_edge.offload.link import WHY, Link, works
+
+Policy = Literal["prefer-quality", "prefer-private", "prefer-battery"]
+Route = Literal["local", "cloud"]
+
+MARGIN_S = 0.05
+"""Kept in hand before the last moment: a timer may fire late, a thread may wait for a core."""
+
+NOTICE_S = 0.15
+"""A server that has not even taken a question by so long after it should have is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A route with its reason in words."""
 
-    route: Literal["local", "cloud"]
+    route: Route
+    """"cloud": the server, and the device too from ``hedge_at`` on if there is no word yet."""
     reason: str
+    hedge_at: float | None = None
+    """Seconds after the beginning at which the device begins as well; None: not before the server failed."""
+    accept_by: float | None = None
+    """Seconds after which the server must have taken the question; else the device begins then."""
+    rung: int | None = None
+    """Which rung of the picture ladder leaves; -1: pictures as they are; None: nothing leaves."""
+    cloud_p95_s: float | None = None
+    """Within this the server's first word is expected."""
+    doubtful: bool = False
+    """Whether the device will have to begin more often than not as a rule: both sides are set to work."""
+
+
+class RoutedEngine(LanguageEngine, Protocol):
+    """A language engine that says where its answers are made."""
+
+    @property
+    def decision(self) -> Decision:
+        """Of the newest answer that somebody waits for; from its first text on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """What is known of the server and the way there; seconds, and bytes a second."""
+
+    srtt_s: float
+    rttvar_s: float
+    uplink_p50: float
+    uplink_p10: float
+    queue_s: float
+    first_p50_s: float
+    """From the question's place in the engine to its first text."""
+    first_p95_s: float
+    spread: float = 1.0
+    """By how much the spread is stretched (``estimate.Calibration``)."""
+
+    def forecast(self, up_bytes: int) -> tuple[float, float]:
+        """(median, 95th percentile) of the seconds to the first word."""
+        base = self.srtt_s + self.queue_s + self.first_p50_s
+        slow = min(self.uplink_p10, self.uplink_p50)
+        tail = 4 * self.rttvar_s + max(self.first_p95_s - self.first_p50_s, 0.0)
+        # The upload is not squeezed by a spread below 1: it was learnt from small questions.
+        high = base + max(self.spread, 1.0) * up_bytes / slow + self.spread * tail
+        return base + up_bytes / self.uplink_p50, high
+
+    def taken_by(self, up_bytes: int) -> float:
+        """When the server must have said that it took the question."""
+        up = up_bytes / min(self.uplink_p10, self.uplink_p50)
+        return self.srtt_s + 4 * self.rttvar_s + up + NOTICE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The device's own model: ``estimate.LocalModel`` in numbers."""
+
+    a: float
+    b: float
+    c: float
+    high: float
+    """Added for the 95th percentile."""
+    sees: bool = False
+
+    def p95_s(self, job: Job) -> float:
+        """Seconds to the first token that nearly all such prompts stay below; infinite: it cannot do that."""
+        if job.images and not self.sees:
+            return float("inf")
+        return self.a + self.b * job.tokens + self.c * job.images + self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the wearer allows."""
+
+    policy: Policy = "prefer-quality"
+    metered: Literal["allow", "text", "deny"] = "text"
+    images: bool = False
+    """Whether pictures may leave the device at all."""
+    local_only: Collection[Task] = frozenset[Task]({"consolidate"})
+    """What is never asked for elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that a decision rests on, but for the question."""
+
+    rules: Rules
+    link: Link
+    local: Local
+    cloud: Cloud | None = None
+    """None: there is no server, or nothing is known of it yet."""
+    metered: bool = False
+    breaker_open: bool = False
+    draining: bool = False
+    may_hedge: bool = True
+    """Whether both sides may be set to work as a rule (``budget.Allowance``)."""
+    private: bool = False
+    """The wearer said that nothing leaves for now."""
+    low_battery: bool = False
+    """Works as with ``prefer-battery``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A question, without its words."""
+
+    task: Task
+    tokens: int
+    """Of the prompt, those that the device has not read yet."""
+    text_bytes: int
+    images: int = 0
+    rungs: tuple[tuple[int, int], ...] = ((-1, 0),)
+    """(rung, bytes of the pictures), largest first."""
+    background: bool = False
+
+
+def stays(state: State, job: Job) -> str | None:
+    """Why the question must not leave the device, or cannot; None: it may."""
+    rules = state.rules
+    if rules.policy == "prefer-private" or state.private:
+        return "nothing leaves the device"
+    if job.background:
+        return "nobody waits for it"
+    if job.task in rules.local_only:
+        return f"the setting keeps {job.task} on the device"
+    if job.images and not rules.images:
+        return "pictures do not leave the device"
+    if state.metered and (rules.metered == "deny" or (job.images and rules.metered == "text")):
+        return "the network costs by the byte"
+    if not works(state.link):
+        return WHY[state.link]
+    if state.breaker_open:
+        return "the server failed a moment ago"
+    if state.draining:
+        return "the server ends soon"
+    return "nothing is known of the server yet" if state.cloud is None else None
+
+
+def decide(state: State, job: Job, budget: Budget) -> Decision:
+    """Where to answer ``job``, and until when the server is waited for before the device begins too."""
+    if (why := stays(state, job)) is not None or state.cloud is None:
+        return Decision("local", why or "")
+    cloud, within = state.cloud, budget.first_token_s
+    local = state.local.p95_s(job)
+    latest = within - local - MARGIN_S
+    keeps = latest >= 0
+    # Where the device cannot keep the budget by itself, waiting for it is no way to keep it either.
+    bound = latest if keeps else within
+    frugal = state.low_battery or state.rules.policy == "prefer-battery"
+    best: tuple[int, int, float, float] | None = None
+    for rung, size in job.rungs:
+        up = job.text_bytes + size
+        middle, high = cloud.forecast(up)
+        if high <= bound:
+            by = cloud.taken_by(up)
+            hedge_at = None if local == float("inf") else min(high, latest) if keeps else high
+            return Decision("cloud", _words(high, within, "within"), hedge_at, by, rung, high)
+        if best is None or high < best[3]:
+            best = rung, up, middle, high
+    assert best is not None
+    rung, up, middle, high = best
+    if local == float("inf"):
+        return Decision("cloud", "the device cannot do that by itself", None, None, rung, high)
+    by = cloud.taken_by(up)
+    worth = middle <= bound if keeps else middle <= max(within, local)
+    if worth and state.may_hedge and not frugal:
+        words = _words(middle, within, "as often as not within")
+        return Decision("cloud", words, latest if keeps else 0.0, by, rung, high, doubtful=True)
+    if worth and not keeps:
+        return Decision("cloud", _words(middle, within, "sooner than the device's, in"), high, by, rung, high)
+    if not worth:
+        why = _words(middle, within, "hardly before")
+    else:
+        why = _words(high, within, "maybe only after")
+        why += "; trying both costs battery" if frugal else "; both were tried often enough"
+    return Decision("local", why)
+
+
+def _words(seconds: float, within: float, when: str) -> str:
+    return f"the server's first word comes {when} {seconds:.2f} s, of {within:.2f} s"

@@ -1,0 +1,190 @@
+"""Connections to one server: one for questions with their pictures, one for the small things beside them.
+
+Two, since under loss all streams of one TCP connection wait for the packet that is missing: a probe or a
+cancellation must not wait behind a picture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import grpc
+
+from os1_edge.offload.engine import EngineError
+
+RETRIED = [
+    {"service": "os1.assist.v1.Assist", "method": "Cancel"},
+    {"service": "os1.assist.v1.Edge", "method": "Hello"},
+]
+"""Not Probe, whose time would be that of several (Karn); not Ask, which the router repeats on the device."""
+
+OPTIONS: tuple[tuple[str, Any], ...] = (
+    ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.keepalive_permit_without_calls", 0),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 250),
+    # Less than the longest: equal ones over TLS never come back (grpc#33593).
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 3_000),
+    # A new channel is to be a new connection, not the old one's with its back-off.
+    ("grpc.use_local_subchannel_pool", 1),
+    (
+        "grpc.service_config",
+        json.dumps(
+            {
+                "methodConfig": [
+                    {
+                        "name": RETRIED,
+                        "retryPolicy": {
+                            "maxAttempts": 3,
+                            "initialBackoff": "0.2s",
+                            "maxBackoff": "1s",
+                            "backoffMultiplier": 2,
+                            "retryableStatusCodes": ["UNAVAILABLE"],
+                        },
+                    }
+                ]
+            }
+        ),
+    ),
+)
+
+PING_MS = {"bulk": 5_000, "control": 10_000}
+"""A stream over a dead link is noticed after 8 s, not after TCP's quarter of an hour (grpc#32435). The server
+takes pings that are 2 s apart; half of the client's interval, as with equal ones both count strikes."""
+
+GRACE_S = 30.0
+"""Calls on channels that were replaced may go on so long."""
+
+REPLACED = 8
+"""Pairs that may still be ending; beyond that the oldest is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two channels."""
+
+    bulk: Any
+    control: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whom to believe and who to be. PEM."""
+
+    roots: bytes | None = None
+    """Certificates that the server's must be signed by; None: the system's."""
+    key: bytes | None = None
+    """The device's own, for a server that wants a client certificate."""
+    certificate: bytes | None = None
+
+
+class Channels:
+    """The newest pair, and those that it replaced. Use it in one loop."""
+
+    def __init__(self, server: str, trust: Trust) -> None:
+        """``server``: host:port; on this machine it is spoken to in plain text.
+
+        Raises:
+            EngineError: the address has no port.
+        """
+        host, colon, port = server.rpartition(":")
+        if not colon or not host or not port.isdigit():
+            raise EngineError(f"{server!r} is no address of a server; write HOST:PORT")
+        self._server, self._trust = server, trust
+        self._host, self._port = host.strip("[]"), int(port)
+        self._pair: Pair | None = None
+        self._ending: list[asyncio.Task[None]] = []
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing leaves this machine."""
+        return self._host in ("localhost", "::1") or self._host.startswith("127.")
+
+    @property
+    def pair(self) -> Pair:
+        """The newest."""
+        if self._pair is None:
+            self._pair = self.open()
+        return self._pair
+
+    def open(self) -> Pair:
+        """A new pair, not connected yet."""
+        return Pair(self._channel("bulk"), self._channel("control"))
+
+    def adopt(self, pair: Pair) -> None:
+        """Later calls take ``pair``; those on the old one go on. Its other half is connected now."""
+        old, self._pair = self._pair, pair
+        pair.bulk.get_state(try_to_connect=True)
+        if old is not None and old is not pair:
+            self._end(old, GRACE_S)
+
+    def discard(self, pair: Pair) -> None:
+        """``pair`` was never adopted."""
+        self._end(pair, None)
+
+    async def close(self) -> None:
+        """Cuts everything."""
+        if self._pair is not None:
+            self._end(self._pair, None)
+            self._pair = None
+        for task in self._ending:
+            task.cancel()
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    async def forged(self, timeout_s: float) -> bool:
+        """Whether whoever answers at the server's address cannot show its certificate."""
+        if self.plain:
+            return False
+        context = ssl.create_default_context(
+            cadata=self._trust.roots.decode("ascii", "replace") if self._trust.roots else None
+        )
+        try:
+            connecting = asyncio.open_connection(self._host, self._port, ssl=context)
+            _, writer = await asyncio.wait_for(connecting, timeout_s)
+        except ssl.SSLError:
+            return True
+        except (OSError, TimeoutError):
+            return False
+        writer.close()
+        with suppress(OSError, ssl.SSLError, TimeoutError):
+            await asyncio.wait_for(writer.wait_closed(), 0.2)
+        return False
+
+    def _channel(self, kind: Literal["bulk", "control"]) -> Any:
+        options = (*OPTIONS, ("grpc.keepalive_time_ms", PING_MS[kind]))
+        if self.plain:
+            return grpc.aio.insecure_channel(self._server, options)
+        trust = self._trust
+        credentials = grpc.ssl_channel_credentials(trust.roots, trust.key, trust.certificate)
+        return grpc.aio.secure_channel(self._server, credentials, options)
+
+    def _end(self, pair: Pair, grace_s: float | None) -> None:
+        self._ending = [task for task in self._ending if not task.done()]
+        while len(self._ending) >= REPLACED:
+            self._ending.pop(0).cancel()
+        self._ending += [asyncio.create_task(_closed(c, grace_s)) for c in (pair.bulk, pair.control)]
+
+
+async def _closed(channel: Any, grace_s: float | None) -> None:
+    try:
+        await channel.close(grace_s)
+    except asyncio.CancelledError:
+        await channel.close(None)
+        raise
+
+
+async def connected(channel: Any) -> bool:
+    """Whether ``channel`` gets a connection at its first try."""
+    state = channel.get_state(try_to_connect=True)
+    while state is not grpc.ChannelConnectivity.READY:
+        if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
+            return False
+        await channel.wait_for_state_change(state)
+        state = channel.get_state(try_to_connect=True)
+    return True

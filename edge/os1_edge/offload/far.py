@@ -1,0 +1,141 @@
+"""What the router needs of a server, and what may happen to a question there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from os1_edge.offload.budget import Budget
+from os1_edge.offload.engine import EngineError, Message, Schema, Task
+from os1_edge.offload.network import Around
+
+Failure = Literal["unreachable", "busy", "late", "refused", "unfit", "lost", "broken"]
+"""Of a call: no way to the server; it has too much to do; it cannot keep the budget; it does not know this
+wearer; it does not take this question; what was to be resumed is gone; its engine failed."""
+
+
+class FarError(EngineError):
+    """A call failed. Its words never quote the prompt."""
+
+    def __init__(self, kind: Failure, words: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(words)
+        self.kind: Failure = kind
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a server."""
+
+    request_id: str
+    """The same for every attempt: nothing is computed twice."""
+    messages: Sequence[Message] = field(repr=False)
+    max_tokens: int
+    budget: Budget
+    task: Task = "reply"
+    schema: Schema | None = None
+    hedged: bool = False
+    """Whether the device may answer at the same time."""
+    spent_s: float = 0.0
+    """Seconds of the budget that were spent before it is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The server has taken the question."""
+
+    node: str = ""
+    first_token_s: float = 0.0
+    """The server's own guess; 0: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """More of the answer."""
+
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """Still at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An event of an answer with its number, from 1 on without a gap."""
+
+    seq: int
+    event: Accepted | Text | Alive | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLoad:
+    """How soon one kind of question would be answered; seconds."""
+
+    wait_s: float
+    first_token_s: float
+    deviation_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A probe's answer."""
+
+    rtt_s: float
+    """Wall time of the call, upload of the padding included."""
+    padding: int
+    draining: bool = False
+    loads: Mapping[Task, TaskLoad] = field(default_factory=dict)
+
+
+class Far(Protocol):
+    """One server behind two channels: questions with their pictures on one, the small things on the other."""
+
+    name: str
+    around: Around
+
+    def ask(self, question: Question) -> AsyncGenerator[Step, None]:
+        """The answer's events. Closing it drops the call, which a server may take for a lost link: ``cancel``
+        frees it at once.
+
+        Raises:
+            FarError: there is no answer, or none beyond what was given.
+        """
+        ...
+
+    def resume(self, request_id: str, node: str, from_seq: int) -> AsyncGenerator[Step, None]:
+        """The events of a question that was asked before, from ``from_seq`` on. See ``ask``."""
+        ...
+
+    async def cancel(self, request_id: str, node: str) -> None:
+        """Nobody wants that answer any more; never raises."""
+        ...
+
+    async def probe(self, padding: int, timeout_s: float, *, fresh: bool = False) -> Probed:
+        """Measures the way there and back.
+
+        Args:
+            padding: bytes sent along.
+            timeout_s: then there is no way.
+            fresh: over a new connection, which questions take too if it works; calls on the old one go on.
+                An old one's own timers may sleep for minutes after an outage (grpc#32435, #25540).
+
+        Raises:
+            FarError: there is no way.
+        """
+        ...
+
+    async def diagnose(self, timeout_s: float) -> bool:
+        """Whether somebody without the server's certificate answers in its place (a captive portal)."""
+        ...
+
+    async def close(self) -> None:
+        """Ends everything."""
+        ...

@@ -1,0 +1,219 @@
+"""Who says the first word: the server, or from the last responsible moment on the device. The other is told
+to stop. What has been said is never said again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from os1_edge.clock import Clock
+from os1_edge.offload.engine import EngineError
+from os1_edge.offload.far import Accepted, Alive, Far, FarError, Question, Step, Text
+from os1_edge.offload.route import Decision
+
+HEARTBEAT_S = 0.5
+"""A server at work says so at least this often."""
+
+GAP_S, GAPS = 0.4, 4.0
+"""An answer is broken off when nothing has come for a heartbeat and ``GAP_S``, or ``GAPS`` usual gaps."""
+
+TICK_S = 0.001
+"""Waits below this are over: less may not move a clock on."""
+
+RESUME_S = 1.0
+"""The device goes on where the server is not back within this; the wearer still hears the last clause."""
+
+
+class Asked:
+    """One question at a server, over as many calls as it takes."""
+
+    def __init__(self, far: Far, question: Question, clock: Clock) -> None:
+        self._far, self._question, self._clock = far, question, clock
+        self._began = clock.now()
+        self._steps = far.ask(question)
+        self._seq = 0
+        self._gap_s = 0.1
+        self._ahead: Step | None = None
+        """Read by ``resume`` already."""
+        self.node = ""
+        self.taken_s: float | None = None
+        """Seconds until the server had taken the question."""
+        self.first_s: float | None = None
+        """Seconds until its first text."""
+        self.over = False
+        """Nothing is under way at the server any more."""
+
+    async def first(self) -> str | None:
+        """The first text; ``None``: the answer is empty.
+
+        Raises:
+            FarError: there is none.
+        """
+        text = await self._next()
+        self.first_s = self._clock.now() - self._began
+        return text
+
+    async def more(self) -> str | None:
+        """The next text; ``None``: the answer is complete.
+
+        Raises:
+            FarError: it broke off.
+            TimeoutError: the server fell silent.
+        """
+        began = self._clock.now()
+        text = await self._next(max(HEARTBEAT_S + GAP_S, GAPS * self._gap_s))
+        self._gap_s += 0.25 * (self._clock.now() - began - self._gap_s)
+        return text
+
+    async def resume(self) -> bool:
+        """Picks up an answer that broke off; whether the server goes on with it."""
+        self._steps = self._far.resume(self._question.request_id, self.node, self._seq + 1)
+        try:
+            # Read here, so that a server that does not know the answer any more is found out now.
+            self._ahead = await asyncio.wait_for(anext(self._steps), RESUME_S)
+        except (FarError, TimeoutError, StopAsyncIteration):
+            return False
+        return True
+
+    async def _next(self, patience_s: float | None = None) -> str | None:
+        while True:
+            step = await self._step(patience_s)
+            if step.seq <= self._seq:
+                continue
+            self._seq = step.seq
+            match step.event:
+                case Accepted(node=node):
+                    self.node = node
+                    if self.taken_s is None:
+                        self.taken_s = self._clock.now() - self._began
+                case Text(text=text):
+                    return text
+                case Alive():
+                    pass
+                case _:
+                    self.over = True
+                    return None
+
+    async def _step(self, patience_s: float | None) -> Step:
+        if self._ahead is not None:
+            ahead, self._ahead = self._ahead, None
+            return ahead
+        try:
+            return await asyncio.wait_for(anext(self._steps), patience_s)
+        except StopAsyncIteration:
+            raise FarError("broken", f"{self._far.name}: the answer has no end") from None
+        except FarError as e:
+            self.over = e.kind != "unreachable"
+            raise
+
+    async def drop(self) -> None:
+        """Nobody wants it any more: ends the call, and the server's work at once."""
+        with suppress(FarError):
+            await self._steps.aclose()
+        if not self.over:
+            self.over = True
+            await self._far.cancel(self._question.request_id, self.node)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a race ended."""
+
+    winner: Literal["cloud", "local"]
+    text: str | None
+    """The first; ``None``: an empty answer."""
+    near: AsyncGenerator[str, None] | None
+    """The device's answer, if it was begun."""
+    failure: FarError | None
+    """Why the server is out."""
+    first_s: float
+    both: bool
+    """Whether both were at work at the same time."""
+
+
+async def race(
+    asked: Asked,
+    begin_near: Callable[[], AsyncGenerator[str, None]],
+    decision: Decision,
+    clock: Clock,
+    behind: Callable[[Coroutine[Any, Any, None]], None],
+) -> Outcome:
+    """The first text of whichever side has one first. The loser is told to stop; ``behind`` is given what is
+    left to do until it has.
+
+    Raises:
+        EngineError: neither has an answer.
+    """
+    began = clock.now()
+    far = asyncio.create_task(asked.first())
+    near: AsyncGenerator[str, None] | None = None
+    near_first: asyncio.Task[str] | None = None
+    failure: FarError | None = None
+    both = False
+    won: Literal["cloud", "local"] | None = None
+    try:
+        while True:
+            left = _left(decision, asked, clock.now() - began, failed=failure is not None)
+            if near_first is None and left is not None and left <= TICK_S:
+                near = begin_near()
+                near_first = asyncio.create_task(_text(near))
+                both = failure is None
+            running = [t for t in (far if failure is None else None, near_first) if t is not None]
+            wait = left if near_first is None else None
+            await asyncio.wait(running, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+            if failure is None and far.done():
+                try:
+                    text = far.result()
+                except FarError as e:
+                    failure = e
+                    if near_first is not None and near_first.done() and near_first.exception():
+                        raise near_first.exception() or e from None
+                else:
+                    won = "cloud"
+                    return Outcome(won, text, near, None, clock.now() - began, both)
+            if near_first is not None and near_first.done():
+                if (broken := near_first.exception()) is None:
+                    won = "local"
+                    return Outcome(won, near_first.result(), near, failure, clock.now() - began, both)
+                if failure is not None or not isinstance(broken, EngineError):
+                    raise broken
+                text = await far  # the device is out; whatever the server says is the answer
+                won = "cloud"
+                return Outcome(won, text, near, None, clock.now() - began, both)
+    finally:
+        if won != "cloud":
+            far.cancel()
+            behind(_ended(far, asked.drop))
+        if won != "local" and near is not None and near_first is not None:
+            near_first.cancel()
+            behind(_ended(near_first, near.aclose))
+
+
+async def _ended(first: asyncio.Task[Any], rest: Callable[[], Awaitable[None]]) -> None:
+    await asyncio.wait((first,))
+    if not first.cancelled():
+        first.exception()  # seen: nobody waits for it
+    await rest()
+
+
+def _left(decision: Decision, asked: Asked, waited_s: float, *, failed: bool) -> float | None:
+    """Seconds until the device begins; ``None``: it does not."""
+    if failed:
+        return 0.0
+    if decision.hedge_at is None:
+        return None
+    at = decision.hedge_at
+    if asked.taken_s is None and decision.accept_by is not None:
+        at = min(at, decision.accept_by)
+    return at - waited_s
+
+
+async def _text(near: AsyncGenerator[str, None]) -> str:
+    try:
+        return await anext(near)
+    except StopAsyncIteration:
+        raise EngineError("the device has nothing to say") from None

@@ -1,0 +1,117 @@
+"""The newest decisions and what came of them, in one small file. No word of a question or an answer."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+KEPT = 20
+"""Decisions: as many as somebody reads who wants to know why it answered like that."""
+
+LARGEST = 262_144
+"""Bytes of a file that is read at most: one that is larger is not ours."""
+
+
+@dataclass(slots=True)
+class Taken:
+    """One decision and what came of it. Seconds from the question's being ready."""
+
+    at: str
+    """Date and time (ISO 8601)."""
+    task: str
+    link: str
+    route: str
+    """What was decided."""
+    why: str
+    within_s: float
+    """The budget for the first text."""
+    local_s: float | None = None
+    """Within this the device's first text was expected (p95); None: it cannot do that."""
+    cloud_s: float | None = None
+    """The same of the server."""
+    picture: str = ""
+    """How pictures left; "" where none did."""
+    answered: str = ""
+    """Which side: "local", "cloud"; "both": the device went on where the server broke off; "": none."""
+    first_s: float | None = None
+    both: bool = False
+    """Both sides were at work at once."""
+    outcome: str = ""
+    """What else happened, in words."""
+    regret_s: float | None = None
+    """By how much the other side would have been sooner, where that is known."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """The newest decisions; with a ``file`` they outlive the process."""
+
+    file: Path | None = None
+    status: dict[str, Any] = field(default_factory=dict)
+    """The link and the estimates at the last write."""
+    taken: deque[Taken] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    def note(self, taken: Taken, status: dict[str, Any]) -> None:
+        """Keeps a decision."""
+        self.taken.append(taken)
+        self.status = status
+
+    def write(self) -> None:
+        """To the file, whole or not at all. Blocking; a disk that is full costs the journal, not a turn."""
+        if self.file is None:
+            return
+        body = json.dumps({"schema": 1, "status": self.status, "taken": [asdict(t) for t in self.taken]})
+        beside = self.file.with_name(self.file.name + ".new")
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_text(body, "utf-8")
+            beside.replace(self.file)
+        except OSError:
+            beside.unlink(missing_ok=True)
+
+
+class BadJournal(Exception):
+    """The file is not a journal."""
+
+
+def read(file: Path) -> Journal:
+    """The journal in ``file``; an empty one where there is none.
+
+    Raises:
+        BadJournal: it cannot be read or is something else.
+    """
+    journal = Journal(file)
+    try:
+        if file.stat().st_size > LARGEST:
+            raise BadJournal(f"{file} is no journal of routes: too large; move it away")
+        found = json.loads(file.read_text("utf-8"))
+        known = {f.name for f in fields(Taken)}
+        rows: Sequence[dict[str, Any]] = found["taken"]
+        journal.taken.extend(Taken(**{k: v for k, v in row.items() if k in known}) for row in rows)
+        journal.status = dict(found["status"])
+    except FileNotFoundError:
+        pass
+    except (OSError, UnicodeDecodeError) as e:
+        raise BadJournal(f"{file} cannot be read ({type(e).__name__})") from e
+    except (ValueError, KeyError, TypeError) as e:
+        raise BadJournal(f"{file} is no journal of routes; move it away") from e
+    return journal
+
+
+def default_file() -> Path:
+    """``$OS1_ROUTES_FILE``, else in the wearer's state folder."""
+    named = os.environ.get("OS1_ROUTES_FILE")
+    return Path(named) if named else platformdirs.user_state_path("os1") / "routes.json"
+
+
+def stamp(now: datetime) -> str:
+    """``now`` as it stands in a journal."""
+    return now.isoformat(timespec="milliseconds")

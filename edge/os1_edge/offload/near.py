@@ -1,0 +1,82 @@
+"""The device's own model, with what is known of how quick it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from os1_edge.clock import Clock
+from os1_edge.offload.engine import LanguageEngine, Message, Schema, Task
+from os1_edge.offload.estimate import LocalModel
+from os1_edge.offload.route import Local
+
+LETTERS = 4
+"""Characters of English a token, about."""
+
+
+class Near:
+    """A language engine that is watched. Use it in one loop."""
+
+    def __init__(self, engine: LanguageEngine, clock: Clock) -> None:
+        self._engine, self._clock = engine, clock
+        self._model = LocalModel()
+        self._read: tuple[Message, ...] = ()
+        """The prompt that the engine holds: only what differs from it has to be read."""
+
+    @property
+    def forecast(self) -> Local:
+        """What to expect of it."""
+        a, b, c = self._model.coefficients
+        return Local(a, b, c, 3 * self._model.deviation_s, bool(getattr(self._engine, "sees", False)))
+
+    async def prime(self, messages: Sequence[Message]) -> None:
+        """See ``LanguageEngine.prime``."""
+        await self._engine.prime(messages)
+        self._read = tuple(messages)
+
+    def unread(self, messages: Sequence[Message]) -> int:
+        """Tokens of a prompt that would have to be read, about."""
+        fresh = 0
+        known = self._read
+        for number, message in enumerate(messages):
+            if number < len(known) and known[number] == message:
+                continue
+            if number < len(known):
+                fresh -= _common(known[number].text, message.text)
+            known = ()
+            fresh += len(message.text)
+        return fresh // LETTERS + 1
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        *,
+        schema: Schema | None = None,
+        background: bool = False,
+        task: Task = "reply",
+    ) -> AsyncGenerator[str, None]:
+        """See ``LanguageEngine.stream``."""
+        began = self._clock.now()
+        tokens, images = self.unread(messages), sum(len(m.images) for m in messages)
+        first = not background  # a background job reads into a place of its own, and may be preempted
+        answer = self._engine.stream(messages, max_tokens, schema=schema, background=background, task=task)
+        async with aclosing(answer):
+            async for text in answer:
+                if first:
+                    first = False
+                    self._model.sample(tokens, images, self._clock.now() - began)
+                    self._read = tuple(messages)
+                yield text
+
+
+def _common(a: str, b: str) -> int:
+    """Length of the beginning that two texts share."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[:middle] == b[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
