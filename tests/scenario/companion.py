@@ -16,19 +16,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from os1_edge import clock
 from os1_edge.app import Os1, TurnTrace
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
 from os1_edge.device.speaker import ReplaySink
-from os1_edge.events import RATE, AudioFrame, Image, PartialTranscript, Samples, SceneFrame, SeenFrame
+from os1_edge.events import (
+    RATE,
+    AudioFrame,
+    EyeFrame,
+    Gaze,
+    Image,
+    PartialTranscript,
+    Samples,
+    SceneFrame,
+    SeenFrame,
+)
 from os1_edge.framing import frames
 from os1_edge.offload.engine import Message
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import RecallRules
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.store import Store, Vector
+from os1_edge.see.gaze.scene_camera import SceneCamera
+from os1_edge.see.gaze.track import EyeSample
 from os1_edge.see.scene import SceneDescription
 from os1_edge.speak.tts import Speech
 
@@ -104,6 +117,23 @@ def picture(number: int, scene: str) -> Image:
     shown *= bool(scene)
     shown[0, 0] = number
     return shown
+
+
+EYE_FPS = 30
+
+
+class Tracker:
+    """An eye frame says where it looks, on the picture of ``picture``."""
+
+    scene = SceneCamera(320, 240)
+
+    def __init__(self) -> None:
+        self._before: tuple[int, int] | None = None
+
+    def step(self, frame: NDArray[np.uint8], at_s: float) -> EyeSample:
+        x, y = (int(value) for value in frame[0])
+        rests, self._before = self._before == (x, y), (x, y)
+        return EyeSample(at_s, None, False, Gaze(at_s, x, y, 0.9, 1.0), rests, (), None)
 
 
 class Bag:
@@ -244,12 +274,17 @@ class Companion:
     capture: dict[str, Any] = field(default_factory=dict)
     """Given to ``Os1`` as it is: echo, wake."""
 
+    eyes: Any = None
+    """Describes pictures, instead of ``Eyes``."""
+    faces: Any = None
+
     _said: list[tuple[float, float, str]] = field(default_factory=list)
     _texts: dict[int, str] = field(default_factory=dict)
     _noise: list[tuple[float, float, float]] = field(default_factory=list)
     _gaps: list[tuple[float, float]] = field(default_factory=list)
     _acts: list[tuple[float, Callable[[Os1], object]]] = field(default_factory=list)
     _shown: list[tuple[float, str]] = field(default_factory=list)
+    _gazes: list[tuple[float, float, int, int]] = field(default_factory=list)
 
     turns: list[TurnTrace] = field(default_factory=list)
     partials: list[PartialTranscript] = field(default_factory=list)
@@ -288,6 +323,11 @@ class Companion:
     def show(self, at_s: float, scene: str) -> Companion:
         """The scene camera takes a frame; no scene is a covered lens, "broken" breaks the detector."""
         self._shown.append((at_s, scene))
+        return self
+
+    def look(self, from_s: float, to_s: float, x: int, y: int) -> Companion:
+        """The wearer's gaze rests on (x, y) of the picture; ``capture["gaze"]`` follows it (``Tracker``)."""
+        self._gazes.append((from_s, to_s, x, y))
         return self
 
     def live(self, *, virtual: bool = True) -> Companion:
@@ -339,11 +379,12 @@ class Companion:
             Ears(),
             self.end_of_turn,
             self.recogniser,
-            Eyes([scene for _, scene in self._shown], self.wait_for_eyes),
+            self.eyes or Eyes([scene for _, scene in self._shown], self.wait_for_eyes),
             memory,
             self.engine,
             self.server,
             self.voice,
+            self.faces,
         )
         self.ear = Ear(self.folder / "replies")
         os1 = Os1(
@@ -358,7 +399,7 @@ class Companion:
         ticking.restart()
         try:
             acts = [asyncio.create_task(self._act(ticking, at_s, act, os1)) for at_s, act in self._acts]
-            await os1.run(self._microphone(ticking), self._camera(ticking))
+            await os1.run(self._microphone(ticking), self._camera(ticking), self._eye(ticking))
             await asyncio.gather(*acts)
             self.ended_s = ticking.now()
             self.kept = store._rows("SELECT heard, reply FROM turns ORDER BY id")
@@ -385,6 +426,13 @@ class Companion:
             await ticking.sleep_until(at)
             if not any(begin <= at < end for begin, end in self._gaps):
                 yield frame
+
+    async def _eye(self, ticking: Clock) -> AsyncIterator[EyeFrame]:
+        for from_s, to_s, x, y in sorted(self._gazes):
+            for i in range(round((to_s - from_s) * EYE_FPS)):
+                at_s = from_s + i / EYE_FPS
+                await ticking.sleep_until(at_s)
+                yield EyeFrame(at_s, "eye", np.array([[x, y]], np.uint8))
 
     async def _camera(self, ticking: Clock) -> AsyncIterator[SceneFrame]:
         for i, (at, scene) in enumerate(self._shown):

@@ -14,6 +14,7 @@ from time import perf_counter
 from os1_edge.app.trace import TurnTrace, tell_failure
 from os1_edge.clock import Calendar
 from os1_edge.converse.reply import Asked, Replier
+from os1_edge.converse.sight import Sight
 from os1_edge.events import RATE, Samples, SpeechPaused, TurnEnded
 from os1_edge.faculties import Faculties
 from os1_edge.offload.engine import EngineError
@@ -76,18 +77,19 @@ class Answerer:
 
         return await asyncio.get_running_loop().run_in_executor(self._ears, work)
 
-    async def prepare(self, trace: TurnTrace, view: SceneDescription) -> Asked:
-        """Recalls for what was heard and writes the prompt."""
-        trace.scene = view.sentence
+    async def prepare(self, trace: TurnTrace, view: SceneDescription, before: tuple[str, ...] = ()) -> Asked:
+        """Recalls for what was heard and writes the prompt; ``before``: what was in view earlier."""
+        trace.scene, trace.looked_at = view.sentence, view.attended
         now = self._calendar.at(trace.ended.end / RATE)
         began = perf_counter()
-        asked = await self._replier.prepare(trace.heard, now, view.sentence)
+        asked = await self._replier.prepare(trace.heard, now, *_sight(view, before))
         trace.recall_s, trace.hits = perf_counter() - began, list(asked.hits)
         return asked
 
     async def prime(self, heard: str, at_s: float, view: SceneDescription) -> None:
         """Has the language engine read ahead for the turn that ``heard`` is the beginning of."""
-        await self._replier.prime(await self._replier.prepare(heard, self._calendar.at(at_s), view.sentence))
+        asked = await self._replier.prepare(heard, self._calendar.at(at_s), *_sight(view, ()))
+        await self._replier.prime(asked)
 
     async def clauses(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:
         """The reply's clauses as they are complete, only such as may be spoken; always at least one."""
@@ -149,6 +151,11 @@ class Answerer:
         if trace.first_audio_s is None:
             trace.first_audio_s = perf_counter() - began
         return Spoken(clause, speech.samples, speech.rate, speech.words)
+
+
+def _sight(view: SceneDescription, before: tuple[str, ...]) -> tuple[str, Sight]:
+    """The scene for the prompt, and what is looked at apart from it."""
+    return view.whole or view.sentence, Sight(view.attended, view.in_view, before)
 
 
 def _note_first_clause(trace: TurnTrace, began: float) -> None:

@@ -58,6 +58,8 @@ class SceneDescription:
     """"indoors" or "outdoors", where the things in view tell."""
     sharpness: float = 0.0
     """See `Quality.sharpness`."""
+    whole: str = ""
+    """All that is in view, as a sentence that does not tell what is looked at."""
     in_view: str = ""
     """What is in view apart from what is looked at, as a sentence; empty where nothing else is."""
     attended: str = ""
@@ -172,27 +174,17 @@ def describe(
 ) -> SceneDescription:
     """The sentence for these objects (best first), this light, these people, this gaze and these words."""
     target = crop.looked_at if crop is not None else None
-    others = people - (target is not None and target.label == "person")
-    things = [thing for thing in objects if thing.label != "person" and thing is not target]
-    phrases = [_people_phrase(others)] if others > 0 else []
-    groups, rest = _on_surfaces(things)
-    phrases += [f"{_list(_counted(on))} on {_article(surface)}" for surface, on in groups.items()]
-    phrases += _counted(rest)
-    view = _list(phrases[: MAX_NAMED + 1]) if phrases else ""
-    if target is not None:
-        sentence = f"Looking at {_article(target.label)}" + (f"; in view: {view}" if view else "")
-    else:
-        sentence = _capital(view) or "Nothing I can name"
-    dark = "it is dark" if light == "dark" and (view or target) else f"the light is {light}"
-    sentence += "." if light == "bright" else f"; {dark}."
+    view, everything = _view(objects, people, target), _view(objects, people, None)
+    whole = _lit(_capital(everything) or "Nothing I can name", light, named=bool(everything))
+    sentence, attended = whole, ""
     words = f"that reads “{_quoted(text)}”" if text else ""
-    if text:
-        sentence += f" It reads “{_quoted(text)}”."
-    attended = ""
     if target is not None:
-        attended = f"{_article(target.label)} {words}".rstrip()
+        told = f"Looking at {_article(target.label)}" + (f"; in view: {view}" if view else "")
+        sentence, attended = _lit(told, light, named=True), f"{_article(target.label)} {words}".rstrip()
     elif words and crop is not None and not crop.whole:
         attended = f"something {words}"
+    if text:
+        sentence += f" It reads “{_quoted(text)}”."
     reason = (
         f"named from {len(objects)} detected objects"
         if objects
@@ -210,9 +202,27 @@ def describe(
         tuple(text),
         target.label if target is not None else "",
         setting_of(objects),
+        whole=whole,
         in_view=f"{_capital(view)}." if view else "",
         attended=attended,
     )
+
+
+def _view(objects: Sequence[DetectedObject], people: int, target: DetectedObject | None) -> str:
+    """What is in view but for ``target``: "a person, a cup on a table and two chairs"; "" for nothing."""
+    others = people - (target is not None and target.label == "person")
+    things = [thing for thing in objects if thing.label != "person" and thing is not target]
+    phrases = [_people_phrase(others)] if others > 0 else []
+    groups, rest = _on_surfaces(things)
+    phrases += [f"{_list(_counted(on))} on {_article(surface)}" for surface, on in groups.items()]
+    phrases += _counted(rest)
+    return _list(phrases[: MAX_NAMED + 1]) if phrases else ""
+
+
+def _lit(told: str, light: str, *, named: bool) -> str:
+    """``told`` as a sentence, with the light where it is not bright."""
+    dark = "it is dark" if light == "dark" and named else f"the light is {light}"
+    return f"{told}." if light == "bright" else f"{told}; {dark}."
 
 
 def _quoted(text: Sequence[str]) -> str:

@@ -1,0 +1,249 @@
+"""The scene camera in a wearer's day: which pictures are taken, what is looked at, what is kept of them."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from companion import Companion, Tracker
+
+from os1_edge.config import Config
+from os1_edge.events import Image
+from os1_edge.see.camera import FrameTaker
+from os1_edge.see.faces import Face
+from os1_edge.see.objects import DetectedObject
+from os1_edge.see.scene import SceneDescriber
+from os1_edge.see.text import TextLine
+
+CUP, BOOK = (20, 60, 80, 100), (200, 60, 90, 120)
+ON_CUP, ON_BOOK = (60, 110), (245, 120)
+
+
+class Detector:
+    """A cup on the left, a book on the right, in every picture; counts the pictures."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def detect(self, image: Image) -> tuple[DetectedObject, ...]:
+        self.seen += 1
+        return DetectedObject("mug", 0.9, CUP), DetectedObject("book", 0.8, BOOK)
+
+
+class Reader:
+    """Reads the book's title in a crop that is as high as the book."""
+
+    def __init__(self) -> None:
+        self.read_: list[tuple[int, ...]] = []
+
+    def read(self, image: Image) -> tuple[TextLine, ...]:
+        self.read_.append(image.shape)
+        return (TextLine("Emma", 0.9, ()),) if image.shape[0] > 140 else ()
+
+
+def looking(folder: Path, **changes: Any) -> tuple[Companion, Detector, Reader]:
+    detector, reader = Detector(), Reader()
+    eyes = SceneDescriber(detector, None, reader)
+    config = Config.model_validate({"see": changes.pop("see", {})})
+    told = Companion(folder, eyes=eyes, config=config, capture={"gaze": Tracker(), **changes})
+    return told, detector, reader
+
+
+# What is looked at.
+
+
+def test_what_is_this_is_answered_by_what_the_gaze_rests_on(tmp_path: Path) -> None:
+    told, _, _ = looking(tmp_path)
+    told.show(0.0, "A table.").look(0.2, 3.0, *ON_CUP).say(1.0, "What is this?")
+    told.show(20.0, "A table.").look(20.2, 23.0, *ON_BOOK).say(21.0, "And what is this?").live()
+    assert [t.looked_at for t in told.turns] == ["a mug", "a book that reads “Emma”"]
+    asked = [prompt[-1].text for prompt in told.engine.prompts]
+    assert "You are looking at a mug." in asked[0]
+    assert "You also see a book." in asked[0]
+    assert "You are looking at a book that reads “Emma”." in asked[1]
+
+
+def test_without_a_gaze_the_whole_picture_is_in_view(tmp_path: Path) -> None:
+    told, _, reader = looking(tmp_path)
+    told.show(0.0, "A table.").say(1.0, "What is this?").live()
+    assert told.turns[0].looked_at == ""
+    assert "You see a mug and a book." in told.engine.prompts[0][-1].text
+    assert reader.read_ == []
+
+
+def test_a_glance_while_speaking_does_not_change_what_is_asked_about(tmp_path: Path) -> None:
+    told, _, _ = looking(tmp_path)
+    told.show(0.0, "A table.").look(0.2, 1.6, *ON_CUP).look(1.6, 1.9, *ON_BOOK).look(1.9, 3.0, *ON_CUP)
+    told.say(1.0, "What is this?").live()
+    assert told.turns[0].looked_at == "a mug"
+
+
+def test_words_are_read_where_the_gaze_rests_and_nowhere_else(tmp_path: Path) -> None:
+    told, _, reader = looking(tmp_path)
+    told.show(0.0, "A table.").show(5.0, "A hall.").look(5.5, 8.0, *ON_BOOK).live()
+    assert len(reader.read_) == 1
+    height, width = reader.read_[0][:2]
+    assert height * width < 0.6 * 320 * 240
+    assert ("A hall.", "Emma") not in told.described
+    assert any("Emma" in sentence for _, sentence in told.described)
+    told, _, reader = looking(tmp_path / "off", see={"read_text": False})
+    told.show(0.0, "A table.").look(0.5, 3.0, *ON_BOOK).live()
+    assert reader.read_ == []
+
+
+# Which pictures are taken.
+
+
+def test_a_scene_that_does_not_change_is_described_once(tmp_path: Path) -> None:
+    told, detector, _ = looking(tmp_path)
+    for i in range(60):
+        told.show(float(i), "A table.")
+    told.say(30.0, "What is this?").live()
+    assert detector.seen == 1
+    assert told.turns[0].scene == "A mug and a book."
+
+
+def test_another_scene_is_taken_at_once(tmp_path: Path) -> None:
+    told, detector, _ = looking(tmp_path)
+    told.show(0.0, "A table.").show(3.0, "A hall.").live()
+    assert [at for at, _ in told.described] == [0.0, 3.0]
+    assert detector.seen == 2
+
+
+def test_a_picture_is_taken_every_ten_seconds_and_every_five_in_dialogue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[float] = []
+    take = FrameTaker.take
+    monkeypatch.setattr(FrameTaker, "take", lambda *a: (taken.append(a[2]), take(*a))[1])
+    told, _, _ = looking(tmp_path)
+    for i in range(60):
+        told.show(float(i), "A table.")
+    told.say(30.2, "Good evening.", 0.5).live()
+    gaps = np.diff(taken)  # the newest picture of a camera that gives one a second may be a second old
+    talked = [gap for at, gap in zip(taken, gaps, strict=False) if 30 <= at < 46]
+    quiet = [gap for at, gap in zip(taken, gaps, strict=False) if at < 20 or at > 50]
+    assert all(9 <= gap <= 10 for gap in quiet), taken
+    assert len(talked) >= 3
+    assert all(4 <= gap <= 5 for gap in talked), taken
+    assert any(30 <= at <= 30.7 for at in taken), "at once when the wearer speaks"
+
+
+# What the wearer is asked to trust.
+
+
+def test_while_it_looks_away_no_picture_is_looked_at_and_the_light_is_off(tmp_path: Path) -> None:
+    shown: list[bool] = []
+    light = Light(shown)
+    told, detector, _ = looking(tmp_path, light=light)
+    states: list[bool] = []
+    told.show(0.0, "A table.").do(1.0, lambda os1: os1.looking.look_away())
+    told.do(1.5, lambda _: states.append(light.is_on()))
+    told.show(2.0, "A bedroom.").show(4.0, "A bathroom.").say(4.5, "What is this?")
+    told.do(7.0, lambda os1: os1.looking.look_back()).do(7.5, lambda _: states.append(light.is_on()))
+    told.show(9.0, "A hall.").live()
+    assert [at for at, _ in told.described] == [0.0, 9.0]
+    assert detector.seen == 2
+    assert told.turns[0].scene == ""
+    assert states == [False, True]
+    assert shown == [True, False, True, False], "and off at the end"
+
+
+class Light:
+    """A capture light that can break."""
+
+    def __init__(self, shown: list[bool], broken: bool = False) -> None:
+        self.shown, self.broken, self.on = shown, broken, False
+
+    def set(self, on: bool) -> None:
+        if self.broken:
+            raise OSError("no such LED")
+        if on is not self.on:
+            self.shown.append(on)
+        self.on = on
+
+    def is_on(self) -> bool:
+        return self.on
+
+
+def test_without_its_light_the_camera_stays_off_and_the_rest_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told, detector, _ = looking(tmp_path, light=Light([], broken=True))
+    told.show(0.0, "A table.").say(1.0, "What is this?").show(9.0, "A hall.").live()
+    assert detector.seen == 0
+    assert told.turns[0].scene == ""
+    assert told.turns[0].reply
+    assert caplog.text.count("scene camera stays off") == 1
+
+
+def test_a_light_that_goes_out_ends_capture_with_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    light = Light([])
+    told, detector, _ = looking(tmp_path, light=light)
+    told.show(0.0, "A table.").do(1.0, lambda _: setattr(light, "on", False))
+    for i in range(5):
+        told.show(3.0 + i, f"Room {i}.")
+    told.live()
+    assert detector.seen == 1
+    assert caplog.text.count("light went out") == 1
+
+
+class OneFace:
+    """Finds a face in the upper left until it has been blurred."""
+
+    def find(self, image: Image, least: float = 0.5) -> tuple[Face, ...]:
+        box = (10, 10, 60, 60)
+        return (Face(0.9, box),) if image[15:60, 15:60].std() > 30 else ()
+
+
+def test_what_the_report_is_given_has_no_face_and_no_picture(tmp_path: Path) -> None:
+    told, _, _ = looking(tmp_path, thumbnails=True)
+    told.faces = OneFace()
+    given: list[Any] = []
+    told.frame_described = lambda frame, _: given.append(frame)  # type: ignore[method-assign]
+    told.show(0.0, "A table.").live()
+    (frame,) = given
+    assert frame.thumbnail.startswith(b"\xff\xd8")
+    assert not hasattr(frame, "image")
+    told, _, _ = looking(tmp_path / "2", thumbnails=True)  # and nothing finds faces
+    told.frame_described = lambda frame, _: given.append(frame)  # type: ignore[method-assign]
+    told.show(0.0, "A table.").live()
+    assert given[-1].thumbnail is None
+
+
+# When something is wrong.
+
+
+def test_an_eye_camera_that_gives_rubbish_costs_only_the_gaze(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Breaks(Tracker):
+        def step(self, frame: Any, at_s: float) -> Any:
+            raise ValueError("no picture")
+
+    told, _, _ = looking(tmp_path, gaze=Breaks())
+    told.show(0.0, "A table.").look(0.2, 3.0, *ON_CUP).say(1.0, "What is this?").live()
+    assert told.turns[0].looked_at == ""
+    assert told.turns[0].reply
+    assert caplog.text.count("the eye frame") == 1
+
+
+def test_no_picture_is_held_once_it_is_described(tmp_path: Path) -> None:
+    told, _, _ = looking(tmp_path)
+    held: list[int] = []
+    for i in range(20):
+        told.show(5.0 * i, f"Room {i}.")
+        told.do(5.0 * i + 3.0, lambda _: held.append(pictures()))
+    told.live()
+    assert len(told.described) == 20
+    assert max(held) - min(held) == 0
+
+
+def pictures() -> int:
+    gc.collect()
+    return sum(isinstance(one, np.ndarray) and one.shape == (240, 320, 3) for one in gc.get_objects())
