@@ -172,11 +172,13 @@ def test_a_claim_cut_over_two_clauses_is_still_one() -> None:
 
 
 def test_two_sentences_are_a_reply() -> None:
-    editor = Editor("Tell me a story.", "")
+    editor = Editor("I saw a fox.", "")
     said = edited(editor, "Once there was a fox.", "It was old,", "and wise.", "It had a den.")
     assert said == ["Once there was a fox.", "It was old,", "and wise."]
-    long = Editor("Tell me a story.", "", limits=Limits(sentences=3))
-    assert len(edited(long, "One.", "Two.", "Three.", "Four.")) == 3
+    longer = Editor("I saw a fox.", "", limits=Limits(sentences=3))
+    assert len(edited(longer, "One.", "Two.", "Three.", "Four.")) == 3
+    asked_for = Editor("Tell me a story.", "")
+    assert len(edited(asked_for, *(f"Number {n}." for n in range(9)))) == 9
 
 
 def test_a_wearer_who_wants_few_questions_is_not_interrogated() -> None:

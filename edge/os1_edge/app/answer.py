@@ -13,6 +13,7 @@ from time import perf_counter
 
 from os1_edge.app.trace import TurnTrace, tell_failure
 from os1_edge.clock import Calendar
+from os1_edge.converse.commands import Command
 from os1_edge.converse.reply import Asked, Replier
 from os1_edge.converse.sight import Sight
 from os1_edge.events import RATE, Samples, SpeechPaused, TurnEnded
@@ -77,7 +78,9 @@ class Answerer:
 
         return await asyncio.get_running_loop().run_in_executor(self._ears, work)
 
-    async def prepare(self, trace: TurnTrace, view: SceneDescription, before: tuple[str, ...] = ()) -> Asked:
+    async def prepare(
+        self, trace: TurnTrace, view: SceneDescription, before: tuple[str, ...] = ()
+    ) -> Asked:
         """Recalls for what was heard and writes the prompt; ``before``: what was in view earlier."""
         trace.scene, trace.looked_at = view.sentence, view.attended
         now = self._calendar.at(trace.ended.end / RATE)
@@ -85,6 +88,11 @@ class Answerer:
         asked = await self._replier.prepare(trace.heard, now, *_sight(view, before))
         trace.recall_s, trace.hits = perf_counter() - began, list(asked.hits)
         return asked
+
+    def command(self, trace: TurnTrace) -> Command | None:
+        """What the wearer commands with what was heard, instead of asking for a reply."""
+        now = self._calendar.at(trace.ended.end / RATE)
+        return self._replier.manners.command(trace.heard, now)
 
     async def prime(self, heard: str, at_s: float, view: SceneDescription) -> None:
         """Has the language engine read ahead for the turn that ``heard`` is the beginning of."""

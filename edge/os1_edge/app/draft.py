@@ -14,6 +14,7 @@ from os1_edge.app.answer import Answerer, Hearing, Spoken
 from os1_edge.app.floor import Floor, Verdict
 from os1_edge.app.trace import TurnTrace
 from os1_edge.app.views import NOTHING_SEEN, View
+from os1_edge.converse.commands import Command
 from os1_edge.converse.reply import Asked
 from os1_edge.events import RATE, SpeechPaused, TurnEnded
 from os1_edge.see.scene import SceneDescription
@@ -43,6 +44,8 @@ class Draft:
         self.composed: list[str] = []
         """The clauses, as text; bounded by the reply's tokens."""
         self.asked: Asked | None = None
+        self.command: Command | None = None
+        """What is to be done instead of a reply, once the turn is over: nothing is done in a draft."""
         self.view: SceneDescription = NOTHING_SEEN
         self.heard_at: float | None = None
         """When the words were there, by ``perf_counter``."""
@@ -68,7 +71,7 @@ class Draft:
             self.verdict.set_exception(e)
             self.verdict.exception()  # seen, even if nobody waits for it
             return
-        if verdict.kind == "turn":
+        if verdict.kind == "turn" and self.command is None:
             try:
                 await self._compose()
             except Exception as e:
@@ -82,6 +85,7 @@ class Draft:
         trace.asr_s = self.heard_at - self._hearing.began
         verdict = await self._floor.judge(self.of[0], text, (trace.ended.end - trace.ended.start) / RATE)
         trace.heard, trace.took_up = verdict.heard, verdict.took_up
+        self.command = self._answerer.command(trace) if verdict.kind == "turn" else None
         return verdict
 
     async def _compose(self) -> None:

@@ -109,6 +109,11 @@ class Floor:
         return self._player.speaking or self._player.paused
 
     @property
+    def free(self) -> bool:
+        """The wearer is silent, and what they said is understood."""
+        return self._free.is_set()
+
+    @property
     def busy(self) -> bool:
         """Some turn is being answered, or its reply heard."""
         return bool(self._open)
@@ -159,6 +164,9 @@ class Floor:
             return Verdict(decision.kind, text, decision.reason)
         if not text:
             return Verdict("nothing", text, "no words")
+        if speaker.behind is not None and judge(text, seconds, "", language=self._language).kind == "stop":
+            await self._cut_all(turn_id)
+            return Verdict("stop", text, "stopped before it was answered")
         behind = speaker.behind
         if behind is None or not self._goes_on_with(behind, speaker):
             return Verdict("turn", text, "a turn")
@@ -170,6 +178,16 @@ class Floor:
         if not answering.over.is_set():
             self._player.stop()
             answering.end("cut")
+            await answering.over.wait()
+
+    async def _cut_all(self, turn_id: str) -> None:
+        """Ends all replies but that to ``turn_id``, also those that wait; returns when all that was heard has
+        been kept. One alone would deadlock: those before it wait for this very turn to be understood."""
+        others = [a for a in self._open if a.turn_id != turn_id and not a.over.is_set()]
+        self._player.stop()
+        for answering in others:
+            answering.end("cut")
+        for answering in others:
             await answering.over.wait()
 
     def _goes_on_with(self, behind: Answering, speaker: _Speaker) -> bool:

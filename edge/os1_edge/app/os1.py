@@ -17,12 +17,14 @@ from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
 from os1_edge.app.answer import Answerer, Hearing
+from os1_edge.app.commanding import Commanding, Links, online
 from os1_edge.app.draft import Draft
 from os1_edge.app.floor import Floor
 from os1_edge.app.gazing import Gazing
+from os1_edge.app.initiative import Initiative, Stage
 from os1_edge.app.listening import Listening
 from os1_edge.app.looking import Looking
-from os1_edge.app.night import Night
+from os1_edge.app.night import Night, retention
 from os1_edge.app.partials import Partials
 from os1_edge.app.talk import EndedTurn, Talk
 from os1_edge.app.trace import Observer
@@ -46,7 +48,7 @@ from os1_edge.hear.capture import Canceller, Capture, CaptureRules, Spotter
 from os1_edge.hear.pauses import Pauses
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.journal import Journal
-from os1_edge.offload.settings import make_router
+from os1_edge.offload.settings import make_router, rules_of
 from os1_edge.see.camera import FrameTaker
 from os1_edge.see.gaze.track import GazeTracker
 from os1_edge.see.indicator import Indicator, Light
@@ -115,6 +117,10 @@ class Os1:
         self._listening = self._ears(echo, wake, turn_ids)
         self._player = Player(sink, clock, self._listening.played)
         self._floor = Floor(self._player, config.hear.language)
+        manners = self._replier.manners
+        self._initiative = Initiative(config.converse, faculties.memory, manners, clock, calendar)
+        links = Links(self._forgot, self.mute, lambda: online(self._engine.watch))
+        self._commanding = Commanding(faculties.memory, manners, links)
         self._talk = Talk(
             faculties,
             self._replier,
@@ -122,6 +128,9 @@ class Os1:
             self._player,
             calendar,
             observer,
+            self._answerer.say,
+            self._commanding,
+            self._initiative,
             kept=self._keep_pauses,
             answered=self._rest,
         )
@@ -164,7 +173,13 @@ class Os1:
     ) -> None:
         """Lives until the streams have ended and the last turn is answered."""
         await self._recollect()
-        night = asyncio.create_task(self._night.run())
+        stage = Stage(
+            wearer_speaks=lambda: self._listening.speaking or not self._floor.free,
+            busy=lambda: self._floor.busy,
+            muted=lambda: self._listening.capture.muted,
+            speak=self._talk.speak_first,
+        )
+        aside = [asyncio.create_task(work) for work in (self._night.run(), self._initiative.run(stage))]
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.looking.take(camera))
@@ -176,8 +191,9 @@ class Os1:
         except ExceptionGroup as group:
             raise group.exceptions[0] from None  # one stream broke; its own message says it best
         finally:
-            night.cancel()
-            await asyncio.gather(night, return_exceptions=True)
+            for task in aside:
+                task.cancel()
+            await asyncio.gather(*aside, return_exceptions=True)
             self._partials.stop()
             self._void_hearing()
             self._void_draft()
@@ -209,6 +225,11 @@ class Os1:
         """Does as much as ``step`` allows from now on."""
         self._step = step
         self._engine.low_battery = step.name in ("low", "critical")
+
+    def choose(self, config: Config) -> None:
+        """Keeps to the wearer's new choices: what is kept how long, and what may leave the device."""
+        self._night.keep(retention(config.remember))
+        self._engine.rules = rules_of(config.offload)
 
     @property
     def state(self) -> State:
@@ -337,6 +358,11 @@ class Os1:
         if learned != self._pauses_kept:
             self._pauses_kept = learned
             await memory.run(memory.store.set_meta, PAUSES, json.dumps(learned))
+
+    async def _forgot(self) -> None:
+        """The memory lost or got back something: nothing else may hold words of it."""
+        self._replier.forget()
+        await self._initiative.forgot()
 
     async def _saw(self, at_s: float, view: SceneDescription) -> None:
         await self._talk.keep_context(at_s, view, "", guess_place(view))

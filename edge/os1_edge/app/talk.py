@@ -7,19 +7,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 
+from os1_edge.app.answer import Spoken
+from os1_edge.app.commanding import Commanding
 from os1_edge.app.draft import Draft
 from os1_edge.app.floor import Answering, Floor, Verdict
+from os1_edge.app.initiative import FirstWords, Initiative
 from os1_edge.app.trace import Observer, TurnTrace, tell_failure
 from os1_edge.clock import Calendar
+from os1_edge.converse.commands import Command
 from os1_edge.converse.reply import Replier
 from os1_edge.events import RATE, RealtimeContext, TurnEnded
 from os1_edge.faculties import Faculties
 from os1_edge.see.place import PlaceGuess, guess_place
 from os1_edge.see.scene import SceneDescription
+from os1_edge.speak.clauses import ClauseSplitter
 from os1_edge.speak.heard import Heard
 from os1_edge.speak.playback import Player
 
@@ -39,6 +45,10 @@ class EndedTurn:
     ended_at: float = field(default_factory=perf_counter)
 
 
+Say = Callable[[TurnTrace, str], Awaitable[Spoken | None]]
+"""Makes a clause sound; nothing where the voice failed."""
+
+
 class Talk:
     """The mouth of the companion. Use it in one loop."""
 
@@ -50,18 +60,23 @@ class Talk:
         player: Player,
         calendar: Calendar,
         observer: Observer,
+        say: Say,
+        commanding: Commanding,
+        initiative: Initiative,
         kept: Callable[[], Awaitable[None]],
         answered: Callable[[], None],
     ) -> None:
-        """``kept`` is awaited once a turn is in the memory; ``answered`` is told when a turn is over, however
-        it ended."""
+        """``say`` makes the sound of what is said without a draft; ``kept`` is awaited once a turn is in the
+        memory; ``answered`` is told when a turn is over, however it ended."""
         self._faculties = faculties
         self._replier = replier
         self._floor = floor
         self._player = player
         self._calendar = calendar
         self._observer = observer
+        self._say, self._commanding, self._initiative = say, commanding, initiative
         self._kept, self._answered = kept, answered
+        self._first: FirstWords | None = None
         self._waiting: deque[EndedTurn] = deque(maxlen=TURNS_WAITING)
         self._heard_all = False
         self._something_new = asyncio.Event()
@@ -78,6 +93,11 @@ class Talk:
         self._waiting.append(turn)
         self._something_new.set()
 
+    def speak_first(self, words: FirstWords) -> None:
+        """Says something unasked, unless a turn is to be answered first: then it is not said."""
+        self._first = words
+        self._something_new.set()
+
     def no_more(self) -> None:
         """No further turn comes."""
         self._heard_all = True
@@ -89,8 +109,13 @@ class Talk:
             while not self._waiting:
                 if self._heard_all:
                     return
+                if (words := self._first) is not None:
+                    self._first = None
+                    await self._speak_first(words)
+                    continue
                 self._something_new.clear()
                 await self._something_new.wait()
+            self._first = None
             turn = self._waiting.popleft()
             try:
                 await self._answer(turn)
@@ -112,7 +137,10 @@ class Talk:
             self._not_answered(trace, verdict)
             return
         answering.heard, answering.reply = trace.heard, draft.composed
-        heard = await self._speak(draft, answering)
+        if draft.command is not None:
+            await self._obey(draft.command, trace, answering)
+            return
+        heard = await self._speak(trace, answering, draft.clauses.get)
         if answering.fate == "withdrawn":
             return
         if draft.failed is not None:
@@ -126,16 +154,72 @@ class Talk:
             trace.route, trace.route_reason = "rule", verdict.reason
             self._observer.turn_answered(trace)
 
-    async def _speak(self, draft: Draft, answering: Answering) -> Heard | None:
-        """Plays the draft's clauses as they come; what was heard of them, or nothing when none was spoken."""
-        trace, player = draft.trace, self._player
-        spoken = await answering.unless_gone(draft.clauses.get())
-        if spoken is None or not await self._floor.take(answering):
+    async def _obey(self, command: Command, trace: TurnTrace, answering: Answering) -> None:
+        """Does what was commanded and says so. Neither is remembered."""
+        words = await self._commanding.carry_out(
+            command, trace.heard, self._calendar.at(trace.ended.end / RATE)
+        )
+        trace.route, trace.route_reason = "rule", f'the command "{command.kind}"'
+        heard = await self._say_words(words, trace, answering)
+        trace.interrupted = answering.fate == "cut"
+        trace.reply = heard.text if heard is not None else ""
+        self._initiative.sounded()
+        self._observer.turn_answered(trace)
+
+    async def _speak_first(self, words: FirstWords) -> None:
+        """Says ``words`` if nobody has begun to speak meanwhile; what was heard of them is remembered as the
+        companion's."""
+        trace = TurnTrace(words.ended, route="rule", route_reason=words.reason)
+        answering = self._floor.answers(words.ended.turn_id, words.ended.end / RATE)
+        try:
+            heard = await self._say_words(words.occasion.words, trace, answering, only_if_free=True)
+            if heard is not None and heard.text:
+                trace.reply, trace.interrupted = heard.text, answering.fate == "cut"
+                await self._initiative.spoke(words, heard.text)
+                self._replier.spoke_first(heard.text, self._calendar.at(words.ended.end / RATE))
+                self._commanding.said(heard.text)
+                self._observer.turn_answered(trace)
+        except Exception as e:
+            tell_failure("speaking first", e)
+        finally:
+            self._floor.answered(answering)
+            self._answered()
+
+    async def _say_words(
+        self, words: str, trace: TurnTrace, answering: Answering, *, only_if_free: bool = False
+    ) -> Heard | None:
+        """Plays ``words``, which no draft has made."""
+        splitter = ClauseSplitter()
+        clauses = [*splitter.add(words), *splitter.finish()]
+        answering.reply = clauses
+        left = iter(clauses)
+
+        async def another() -> Spoken | None:
+            for clause in left:
+                if (spoken := await self._say(trace, clause)) is not None:
+                    return spoken
             return None
-        player.begin(*draft.of, rtf=self._faculties.voice.rtf)
+
+        return await self._speak(trace, answering, another, only_if_free=only_if_free)
+
+    async def _speak(
+        self,
+        trace: TurnTrace,
+        answering: Answering,
+        another: Callable[[], Coroutine[Any, Any, Spoken | None]],
+        *,
+        only_if_free: bool = False,
+    ) -> Heard | None:
+        """Plays clauses as ``another`` gives them; what was heard of them, or nothing when none was spoken.
+        With ``only_if_free`` none is where the wearer speaks."""
+        of, player = (trace.ended.turn_id, trace.ended.revision), self._player
+        spoken = await answering.unless_gone(another())
+        if spoken is None or (only_if_free and not self._floor.free) or not await self._floor.take(answering):
+            return None
+        player.begin(*of, rtf=self._faculties.voice.rtf)
         while spoken is not None:
-            await player.add(spoken.clause, spoken.samples, spoken.rate, spoken.words, of=draft.of)
-            spoken = await answering.unless_gone(draft.clauses.get())
+            await player.add(spoken.clause, spoken.samples, spoken.rate, spoken.words, of=of)
+            spoken = await answering.unless_gone(another())
         heard = await player.end()
         trace.spoke_at_s, trace.spoken_s = player.first_heard_at_s, heard.seconds
         trace.spoken_file = heard.file
@@ -155,6 +239,8 @@ class Talk:
             ended.turn_id, ended.revision, asked.time, trace.heard, trace.reply, guess.location
         )
         await self.keep_context(ended.end / RATE, draft.view, trace.heard, guess)
+        self._commanding.said(trace.reply)
+        await self._initiative.answered(trace.heard, asked.time, ended.turn_id)
         await self._kept()
 
     async def keep_context(
@@ -163,3 +249,4 @@ class Talk:
         """What was seen and said at session second ``at_s`` is remembered."""
         context = RealtimeContext(at_s, view.sentence, utterance, place.location, place.activity)
         await self._faculties.memory.keep_context(context, self._calendar.at(at_s))
+        await self._initiative.at_place(place.location, self._calendar.at(at_s))

@@ -25,6 +25,8 @@ Kind = Literal[
     "mute",
     "online",
     "undo",
+    "yes",
+    "no",
 ]
 
 
@@ -178,6 +180,18 @@ def confirmed(heard: str) -> bool:
     """Whether ``heard`` says yes to what was just asked, and nothing else."""
     parts = [part for part in re.split(r"[,.!]+", _BEHIND.sub("", _plain(heard))) if part.strip()]
     return bool(parts) and all(_YES.fullmatch(part.strip()) for part in parts)
+
+
+_NO = re.compile(
+    r"(?:no|nope|nah|don't|do not|keep it|never ?mind|nein|non|no gracias|cancel|stop)(?: .{0,24})?"
+)
+
+
+def answer(heard: str) -> Command | None:
+    """What ``heard`` says to "shall I forget that?": yes, no, or neither, which is as good as no."""
+    if confirmed(heard):
+        return Command("yes")
+    return Command("no") if _NO.fullmatch(_bare(heard)) else None
 
 
 def _plain(heard: str) -> str:

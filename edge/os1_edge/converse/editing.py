@@ -17,6 +17,16 @@ from os1_edge.converse.question import kind_of
 SENTENCES = 2
 """Of a reply, unless the persona says otherwise."""
 
+LONG = 12
+"""Of a reply for which the wearer asked at length; the tokens of a reply bound it further."""
+
+_AT_LENGTH = re.compile(
+    r"\b(?:tell|read|sing|write|make up|recite) (?:me |us )?(?:a|an|the|another) (?:\w+ ){0,2}"
+    r"(?:story|tale|joke|poem|song|letter|list)\b|\b(?:explain|describe|tell me more|in detail|step by step"
+    r"|all about|go on|keep going|recipe|learning plan|plan for|list (?:all|the))\b",
+    re.I,
+)
+
 _EMOJI = re.compile(
     "[\U0001f000-\U0001faff\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff\ufe0e\ufe0f\u200d\u20e3]"
     r"|(?<!\w)(?::-?[)(DPp/|]|;-?\)|<3|\^_\^|xD)(?!\w)"
@@ -68,8 +78,9 @@ class Editor:
         clause = cleaned(clause)
         if not re.search(r"\w", clause):
             return Edit("leave off", "", "nothing in it can be said")
-        if len(_SENTENCE.findall(self.said)) >= self.limits.sentences and _ended(self.said):
-            return Edit("end", "", f"{self.limits.sentences} sentences are enough")
+        most = LONG if _AT_LENGTH.search(self.heard) else self.limits.sentences
+        if len(_SENTENCE.findall(self.said)) >= most and _ended(self.said):
+            return Edit("end", "", f"{most} sentences are enough")
         if (found := fault(clause, self.heard, self.mind, self.said)) is not None:
             return Edit("wrong", "", found)
         if (found := unfounded(self._sentence(clause), self.evidence)) is not None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from os1_edge.config import Converse
 from os1_edge.converse import balance, safety
+from os1_edge.converse.commands import Command, answer, recognise
 from os1_edge.converse.editing import Editor, Limits
 from os1_edge.converse.language import LANGUAGES, NAMES, instruction, language_of
 from os1_edge.converse.persona import Persona, load, share_of
@@ -32,6 +34,8 @@ class Manners:
     """Code of the language that the wearer spoke last."""
     follows: bool = True
     """Whether the language is told from the words, or fixed by the settings."""
+    confirm_until: datetime | None = None
+    """Up to when a yes is awaited."""
     asked: deque[bool] = field(default_factory=lambda: deque(maxlen=balance.REMEMBERED))
     """Of the replies so far, whether each asked something."""
 
@@ -56,6 +60,9 @@ class Manners:
         """``plan`` with care where it is needed, in the wearer's language."""
         language = self.language(heard)
         care = safety.care(heard, language, self.helpline)
+        if (command := recognise(heard)) is not None and command.kind == "remember" and not care.fixed:
+            noted = text("noted", language)
+            return replace(plan, fixed=noted, fallback=noted, reason="the wearer wants it remembered")
         if care.fixed:
             return replace(plan, fixed=care.fixed, fallback=care.fixed, reason=care.reason)
         extra = " ".join(filter(None, (care.instruction, instruction(language))))
@@ -67,13 +74,19 @@ class Manners:
             closing=care.closing,
         )
 
+    def command(self, heard: str, now: datetime) -> Command | None:
+        """What is to be done instead of a reply, if anything. What is to be remembered is: as any turn is."""
+        awaited = self.confirm_until is not None and now <= self.confirm_until
+        command = (answer(heard) if awaited else None) or recognise(heard)
+        return None if command is None or command.kind == "remember" else command
+
     def editor(self, heard: str, evidence: str, plan: Plan, scene: str) -> Editor:
         """Who edits the reply to ``heard``; see ``Editor``."""
         return Editor(heard, evidence, plan.health, scene, self.limits, tuple(self.asked), plan.closing)
 
     def replied(self, heard: str, reply: str) -> None:
         """``reply`` was heard, or as much of it as stands there."""
-        self.spoken = self.language(heard)
+        self.spoken, self.confirm_until = self.language(heard), None
         self.asked.append(balance.asks(reply))
 
 

@@ -41,8 +41,10 @@ class Asked:
 
     @property
     def evidence(self) -> str:
-        """All that the prompt tells: facts, what was recalled, the wearer's words; nothing of the reply's."""
-        return "\n".join(message.text for message in self.prompt if message.role != "assistant")
+        """All that the prompt tells of this wearer: facts, what was recalled, their words; nothing of the
+        replies and nothing of the examples."""
+        told = self.prompt[1 + len(examples()) :]
+        return "\n".join(message.text for message in told if message.role != "assistant")
 
 
 class Replier:

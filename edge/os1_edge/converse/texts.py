@@ -130,6 +130,12 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "es": "No, el servidor no responde ahora. Sigo aquí, en el dispositivo.",
         "fr": "Non, le serveur ne répond pas. Je continue ici, sur l'appareil.",
     },
+    "captive": {
+        "en": "Not quite: there is a network, but a login page stands in the way. I go on here.",
+        "de": "Nicht ganz: Es gibt ein Netz, aber eine Anmeldeseite steht davor. Ich mache hier weiter.",
+        "es": "No del todo: hay red, pero una página de acceso lo impide. Sigo aquí, en el dispositivo.",
+        "fr": "Pas tout à fait : il y a un réseau, mais une page de connexion bloque. Je continue ici.",
+    },
     "not asked yet": {
         "en": "There is a server, but I have not asked it yet.",
         "de": "Es gibt einen Server, aber ich habe ihn noch nicht gefragt.",
