@@ -239,7 +239,7 @@ def test_a_voice_that_fails_loses_the_sound_not_the_answer(
 
 def test_a_clause_that_cannot_be_said_leaves_the_others(tmp_path: Path) -> None:
     voice = Voice(fails=lambda clause: clause == "Two.")
-    told = Companion(tmp_path, Engine(lambda _: "One. Two. Three."), voice).say(1.0, "Count.").live()
+    told = Companion(tmp_path, Engine(lambda _: "One. Two. Three."), voice).say(1.0, "Explain counting.").live()
     assert told.voice.said == ["One.", "Three."]
     assert told.turns[0].reply == "One. Two. Three."
 
