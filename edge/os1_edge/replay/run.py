@@ -103,7 +103,11 @@ def tracker(session: Session, config: Config) -> GazeTracker | None:
 def for_replay(config: Config, *, realtime: bool) -> Config:
     """What a recording needs no more: the same session is to give the same answers on both clocks."""
     # When the model gets to write on the memory depends on how fast the machine is.
-    changes: dict[str, dict[str, bool]] = {"remember": {"written_by_model": False}}
+    # Nobody is there to be spoken to, and a second sooner or later would be another answer.
+    changes: dict[str, dict[str, bool]] = {
+        "remember": {"written_by_model": False},
+        "converse": {"proactive": False},
+    }
     if not realtime:
         # Hearing along while the wearer speaks saves time at the end of a turn; here there is none to save.
         changes["hear"] = {"partials": False}
