@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
+from os1_edge.remember.edit import edit
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.profile import Candidate, refused
 from os1_edge.remember.schema import DIMENSIONS
@@ -163,6 +164,58 @@ ENDED = (
     ("My sister Anna lives in Paris.", "My sister Anna lives in Rome.",
      "has a sister called Anna who lives in Paris", "has a sister called Anna who lives in Rome"),
     ("I'm afraid of dogs.", "I'm no longer afraid of dogs.", "is afraid of dogs", "is not afraid of dogs"),
+    ("My sister is called Emma.", "My sister is called Anna, not Emma.", "has a sister called Emma",
+     "has a sister called Anna"),
+    ("My sister is called Emma.", "My sister is called Anna not Emma", "has a sister called Emma",
+     "has a sister called Anna"),
+    ("My sister is called Emma.", "No, my sister is called Anna.", "has a sister called Emma",
+     "has a sister called Anna"),
+    ("My sister is called Emma.", "My sister isn't called Emma.", "has a sister called Emma", None),
+    ("My name is Ada.", "My name is Eve, not Ada.", "is called Ada", "is called Eve"),
+    ("I work as a nurse.", "I'm a teacher, not a nurse.", "works as a nurse", "works as a teacher"),
+    ("I'm allergic to peanuts.", "I'm not allergic any more.", "is allergic to peanuts", None),
+    ("I'm allergic to peanuts.", "I'm not allergic to anything anymore.", "is allergic to peanuts",
+     "has no allergies"),
+    ("I have no allergies.", "I'm allergic to cats.", "has no allergies", "is allergic to cats"),
+    ("I'm allergic to peanuts.", "I outgrew my peanut allergy.", "is allergic to peanuts",
+     "is not allergic to peanuts"),
+    ("I'm allergic to peanuts.", "I'm not allergic to peanuts after all.", "is allergic to peanuts",
+     "is not allergic to peanuts"),
+    ("I drink coffee every morning.", "I gave up coffee.", "drinks coffee every morning",
+     "does not drink coffee"),
+    ("I drink coffee every morning.", "I've quit coffee last month.", "drinks coffee every morning",
+     "does not drink coffee"),
+    ("I drink coffee every morning.", "I'm off coffee now.", "drinks coffee every morning",
+     "does not drink coffee"),
+    ("I drink coffee every morning.", "I switched from coffee to tea.", "drinks coffee every morning",
+     "does not drink coffee"),
+    ("I live in Oslo.", "I've moved back to Bergen.", "lives in Oslo", "lives in Bergen"),
+    ("I live in Oslo.", "We relocated to Bergen last month.", "lives in Oslo", "lives in Bergen"),
+    ("I live with Anna.", "I moved in with Tom.", "lives with Anna", "lives with Tom"),
+    ("I live with Anna.", "I live alone now.", "lives with Anna", "lives alone"),
+    ("I live alone.", "I live with Anna now.", "lives alone", "lives with Anna"),
+    ("I work as a nurse.", "I'm not a nurse anymore.", "works as a nurse", "does not work as a nurse"),
+    ("I work as a nurse.", "I changed jobs, I'm a teacher now.", "works as a nurse", "works as a teacher"),
+    ("I work at Google.", "I left Google.", "works at Google", None),
+    ("I'm a student.", "I graduated last summer!", "works as a student", None),
+    ("I study biology.", "I no longer study biology.", "studies biology", None),
+    ("I'm married to Tom.", "I'm not married anymore.", "is married to Tom", "is not married"),
+    ("I'm 34.", "I turned 35 yesterday.", "is 34 years old", "is 35 years old"),
+    ("I run every morning.", "I don't run anymore.", "runs every morning", None),
+    ("I go running every Sunday.", "I stopped running.", "goes running every Sunday", None),
+    ("I play the piano every day.", "I gave up playing the piano.", "plays the piano every day", None),
+    ("I usually walk to work.", "I don't walk to work anymore.", "usually walks to work", None),
+    ("I usually walk to work.", "I usually drive to work now.", "usually walks to work",
+     "usually drives to work"),
+    ("My dog is called Rex.", "My dog died.", "has a dog called Rex", "has lost their dog"),
+    ("My sister lives in Paris.", "My sister moved to Rome.", "has a sister who lives in Paris",
+     "has a sister who lives in Rome"),
+    ("My sister lives in Paris.", "My sister doesn't live in Paris anymore.",
+     "has a sister who lives in Paris", "has a sister who does not live in Paris"),
+    ("My brother is a teacher.", "My brother is a nurse now.", "has a brother who is a teacher",
+     "has a brother who is a nurse"),
+    ("My mother is allergic to nuts.", "My mother is not allergic to nuts anymore.",
+     "has a mother who is allergic to nuts", "has a mother who is not allergic to nuts"),
 )  # fmt: skip
 
 
@@ -197,6 +250,21 @@ STAYS = (
     ("I'm married to Tom.", "I broke up with coffee."),
     ("I have two cats.", "I have two dogs."),
     ("I drink coffee every morning.", "I no longer drink tea."),
+    ("I drink coffee every morning.", "I don't drink coffee today."),
+    ("I run every morning.", "I don't run today."),
+    ("I run every morning.", "I don't run a shop."),
+    ("I usually walk to work.", "I don't walk the dog anymore."),
+    ("I usually walk to work.", "I usually walk to the park."),
+    ("I like running.", "I stopped running."),
+    ("I'm allergic to cats.", "My sister is not allergic any more."),
+    ("I'm allergic to cats.", "Tom has no allergies."),
+    ("I work at Google.", "I left Anna at the station."),
+    ("I live in Oslo.", "I live in Oslo, not far from the sea."),
+    ("I'm dating Tom.", "I'm not married."),
+    ("My sister is called Emma.", "No, my brother is called Tom."),
+    ("My sister is called Emma.", "My friend is called Anna, not Eva."),
+    ("I live with Anna.", "I live with Tom."),
+    ("My brother is a teacher.", "My sister is a nurse now."),
 )
 
 
@@ -204,6 +272,23 @@ STAYS = (
 def test_another_matter_ends_nothing(before: str, now: str, memory: Memory) -> None:
     tell(memory, before, now)
     assert lines(memory, over=True) == []
+
+
+def test_which_of_two_allergies_is_over_has_to_be_said(memory: Memory) -> None:
+    tell(memory, "I'm allergic to cats.", "I'm allergic to peanuts.", "I'm not allergic any more.")
+    assert lines(memory) == ["is allergic to cats", "is allergic to peanuts"]
+    tell(memory, "I have no allergies anymore.")
+    assert lines(memory) == ["has no allergies"]
+
+
+def test_which_of_two_dogs_died_has_to_be_said(memory: Memory) -> None:
+    tell(memory, "My dog is called Rex.", "My dog is called Bella.", "My dog died.")
+    assert lines(memory)[:2] == ["has a dog called Rex", "has a dog called Bella"]
+
+
+def test_a_correction_ends_what_rests_on_the_wrong_name_too(memory: Memory) -> None:
+    tell(memory, "My sister Emma lives in Paris.", "My sister is called Anna, not Emma.")
+    assert lines(memory, over=True) == ["has a sister called Emma who lives in Paris"]
 
 
 NOTHING = (
@@ -242,6 +327,12 @@ NOTHING = (
     "I am a bit tired.",
     "I'm a mess today.",
     "I live.",
+    "I don't drink coffee today.",
+    "I don't like tea right now.",
+    "I don't know.",
+    "I stopped at the shop.",
+    "I left the house.",
+    "Not Emma.",
     "Call me later.",
     "Call me back tomorrow.",
     "Good morning.",
@@ -259,6 +350,39 @@ def test_a_bystanders_allergy_is_not_the_wearers(memory: Memory) -> None:
     tell(memory, "I am allergic to nuts.", "My name is Tom.", speaker="other:Tom")
     assert lines(memory) == []
     assert [turn.speaker for turn in memory.store.turns()] == ["other:Tom"] * 2
+
+
+def test_a_turn_that_turns_out_to_be_anothers_teaches_nothing_and_takes_back_what_it_taught(
+    memory: Memory,
+) -> None:
+    async def hear() -> None:
+        await memory.keep_turn("t1", 0, NOON, "I am allergic to nuts.", "", "")
+        await memory.keep_turn("t1", 1, NOON, "I am allergic to nuts, Ada.", "", "", "other:Tom")
+
+    asyncio.run(hear())
+    assert lines(memory) == []
+
+
+@pytest.mark.parametrize("embeds", [True, False])
+def test_a_corrected_turn_teaches_what_it_says_now(embeds: bool, memory: Memory) -> None:
+    tell(memory, "I live in Olso.", "I like tea.")
+    embed = memory.embed if embeds else None
+    edit(
+        memory.store,
+        ("turn", memory.store.turns()[0].id),
+        "I live in Oslo.",
+        NOON + timedelta(hours=1),
+        embed,
+    )
+    assert lines(memory) == ["likes tea", "lives in Oslo"]
+    (entry,) = (e for e in memory.store.profile() if "Oslo" in e.text)
+    assert [s.quote for s in memory.store.sources(entry.id)] == ["I live in Oslo."]
+
+
+def test_a_bystanders_words_that_are_corrected_teach_nothing(memory: Memory) -> None:
+    tell(memory, "I am allergic to nuts.", speaker="other:Tom")
+    edit(memory.store, ("turn", memory.store.turns()[0].id), "I am allergic to cats.", NOON, memory.embed)
+    assert lines(memory) == []
 
 
 def test_a_relatives_allergy_is_no_health_line_of_the_wearers(memory: Memory) -> None:

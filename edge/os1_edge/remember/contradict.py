@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
-from os1_edge.remember.grammar import COUNTRIES, PARTNERS, RELATIVES
+from os1_edge.remember.grammar import COUNTRIES, OCCUPATIONS, PARTNERS, RELATIVES
+from os1_edge.remember.stem import stem
+from os1_edge.remember.stem import words as words_of
 
 _SUBJECT = "the wearer "
 
@@ -28,6 +30,7 @@ _CONTRARY: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("works", ("does not work",)),
     ("smokes", ("does not smoke",)),
     ("has", ("does not have",)),
+    ("does not study", ("studies",)),
     ("is not", ("is",)),
     ("is", ("is not",)),
 )
@@ -38,11 +41,22 @@ _MEAT = re.compile(r"eats (?:meat|beef|pork|chicken|steak|lamb|fish|ham|bacon)\b
 _PARTNERED = re.compile(
     rf"(?:is (?:married|engaged|dating)\b(?: to)?|has an? (?:{'|'.join(PARTNERS)})\b(?: called)?)(?P<who>.*)$"
 )
+_UNWED = re.compile(r"is not (?P<what>married|engaged)$")
+_GIVEN_UP = re.compile(r"has given up: (?P<what>.+)$")
+_LEFT = re.compile(r"has left (?P<where>.+)$")
+_NO_HABIT = re.compile(
+    r"(?:is|has|likes|prefers|does not|lives|works|comes|was|speaks|used) |usually (?:is|likes|has) "
+)
+_WAY = re.compile(
+    r"usually (?:walks|drives|cycles|bikes|runs|takes the \w+|goes by \w+) (?P<to>to (?:\w+ )?\w+)$"
+)
+_SINGLE_ROLE = re.compile(rf"is an? (?:[\w-]+ )?(?:{'|'.join(OCCUPATIONS)})$")
 _PARTED = re.compile(r"(?:is no longer with (?P<who>.+)|is (?:single|divorced|widowed)|has no partner)$")
 _WORKPLACE = re.compile(r"works (?P<how>as|at|for) (?!home|night|nights|weekends)")
 _HOME = re.compile(r"lives in (?P<where>.+)$")
 _COUNT = re.compile(rf"has (?P<n>an?|one|two|three|four|five|six) (?P<what>{RELATIVES})$")
 _RELATIVE = re.compile(rf"(?P<who>has an? (?:\w+ )?(?:{RELATIVES})(?: called [\w' -]+?)?) who (?P<rest>.+)$")
+_NAMED = re.compile(rf"(?P<who>has an? (?:\w+ )?(?:{RELATIVES})) called (?P<name>[\w' -]+)$")
 _LOST = re.compile(r"has lost their (?P<what>\w+)(?: (?P<name>.+))?$")
 _ONLY_ONE = (
     (re.compile(r"is called "), "a name"),
@@ -73,7 +87,7 @@ def _predicate(text: str) -> str | None:
 
 
 def _reason(a: str, b: str, words: str) -> str | None:
-    for rule in (_contrary, _one_only, _home, _job, _partner, _diet, _household):
+    for rule in (_contrary, _allergy, _one_only, _home, _job, _partner, _diet, _household, _given_up):
         if (reason := rule(a, b, words)) is not None:
             return reason
     return None
@@ -94,6 +108,43 @@ def _contrary(a: str, b: str, _words: str) -> str | None:
     return None
 
 
+def _allergy(a: str, b: str, _words: str) -> str | None:
+    if a in ("has no allergies", "is over an allergy") and b.startswith("is allergic to "):
+        return "the wearer is over it"
+    if a.startswith("is allergic to ") and b == "has no allergies":
+        return "the wearer has an allergy"
+    return None
+
+
+def ambiguous(new: str) -> bool:
+    """Whether the line ``new`` does not say which of several it ends: then none of them is."""
+    a = _predicate(new) or ""
+    return a == "is over an allergy" or bool((lost := _LOST.match(a)) and not lost["name"])
+
+
+def _given_up(a: str, b: str, _words: str) -> str | None:
+    if (way := _WAY.match(a)) and (old := _WAY.match(b)) and way["to"] == old["to"]:
+        return "the wearer goes another way now"
+    over = _GIVEN_UP.match(a)
+    if over is None or _NO_HABIT.match(b):
+        return None
+    given_up, done = _deeds(over["what"]), _deeds(_OFTEN.sub("", b.removeprefix("usually ")))
+    # all that was given up is in the habit, and the habit is little more than that
+    if given_up and given_up <= done and len(done - given_up) <= 1:
+        return "the wearer does it no longer"
+    return None
+
+
+def _deeds(text: str) -> frozenset[str]:
+    """The stems of what is done; "go running" is running."""
+    found = [stem(word) for word in words_of(text) if word not in _SMALL]
+    return frozenset(found[1:] if len(found) > 1 and found[0] in _GOING else found)
+
+
+_SMALL = frozenset(("a", "an", "the", "my", "their", "to", "in", "on", "at", "it", "them"))
+_GOING = frozenset(("go", "goe", "do", "doe"))
+
+
 def _one_only(a: str, b: str, _words: str) -> str | None:
     for pattern, what in _ONLY_ONE:
         if pattern.match(a) and pattern.match(b):
@@ -107,9 +158,14 @@ def _one_only(a: str, b: str, _words: str) -> str | None:
     return None
 
 
-def _home(a: str, b: str, _words: str) -> str | None:
+def _home(a: str, b: str, words: str) -> str | None:
     if a == "has moved away":
         return "the wearer moved" if re.match(r"lives (?:in|at|near) ", b) else None
+    if a == "lives alone" and b.startswith("lives with "):
+        return "the wearer lives alone now"
+    if a.startswith("lives with "):
+        moved_in = b.startswith("lives with ") and re.search(r"\bmoved in\b", words, re.I)
+        return "the wearer moved in with another" if b == "lives alone" or moved_in else None
     new, old = _HOME.match(a), _HOME.match(b)
     if not new or not old:
         return None
@@ -127,6 +183,11 @@ def _job(a: str, b: str, words: str) -> str | None:
     if a in ("has no job", "is retired", "is unemployed"):
         over = b.startswith("works ") or (b in ("is retired", "is unemployed") and a != "has no job")
         return "the wearer left that work" if over else None
+    if a == "has left school":
+        return "the wearer left school" if re.match(r"works as a (?:\w+ )?student$|studies ", b) else None
+    if left := _LEFT.match(a):
+        place = re.match(r"works (?:at|for) (?P<where>.+)$", b)
+        return "the wearer left that work" if place and place["where"] == left["where"] else None
     new, old = _WORKPLACE.match(a), _WORKPLACE.match(b)
     if new and b in ("is retired", "is unemployed"):
         return "the wearer works again"
@@ -136,6 +197,8 @@ def _job(a: str, b: str, words: str) -> str | None:
 
 
 def _partner(a: str, b: str, _words: str) -> str | None:
+    if unwed := _UNWED.match(a):
+        return "they parted" if b.startswith(f"is {unwed['what']}") else None
     if parted := _PARTED.match(a):
         who = (parted.groupdict().get("who") or "").strip()
         if b.startswith("lives with ") and who and who in b:
@@ -179,7 +242,8 @@ def _diet(a: str, b: str, _words: str) -> str | None:
 
 def _household(a: str, b: str, words: str) -> str | None:
     if lost := _LOST.match(a):
-        named = f"has an? {re.escape(lost['what'])}(?: called {re.escape(lost['name'] or '')})?"
+        name = re.escape(lost["name"]) if lost["name"] else r"[\w' -]+?"
+        named = f"has an? {re.escape(lost['what'])}(?: called {name})?"
         return "the wearer lost them" if re.fullmatch(named + r"(?: who .*)?", b) else None
     if a.startswith("does not have "):
         gone = re.sub(r"^(?:an?|any) |s$", "", a.removeprefix("does not have "))
@@ -190,5 +254,10 @@ def _household(a: str, b: str, words: str) -> str | None:
         return "another number was named" if new["n"] != old["n"] else None
     new, old = _RELATIVE.match(a), _RELATIVE.match(b)
     if new and old and new["who"] == old["who"] and new["rest"] != old["rest"]:
+        if _SINGLE_ROLE.match(new["rest"]) and _SINGLE_ROLE.match(old["rest"]):
+            return "they changed work"
         return _reason(new["rest"], old["rest"], words)
+    new, old = _NAMED.match(a), _NAMED.match(b)
+    if new and old and new["who"] == old["who"] and re.match(r"no\b", words, re.I):
+        return "another name was meant"
     return None

@@ -9,6 +9,7 @@ from datetime import datetime
 from os1_edge.remember import derived
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.forget import Row
+from os1_edge.remember.learning import learn_turn, withdraw
 from os1_edge.remember.rows import searched
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector
@@ -20,8 +21,8 @@ SURE = 1.0
 def edit(store: Store, row: Row, text: str, now: datetime, embed: Callable[[str], Vector] | None) -> Row:
     """Puts ``text`` in place of what was heard, or of the line; returns the row that counts from now on.
 
-    A turn gets another revision, a profile line a successor. An event or a summary, which were made of other
-    rows, are rewritten, and no rule or model writes over the wearer's words.
+    A turn gets another revision, which teaches what it says; a profile line a successor. An event or a
+    summary, made of other rows, is rewritten, and no rule or model writes over the wearer's words.
 
     Args:
         store: the memory.
@@ -47,7 +48,7 @@ def edit(store: Store, row: Row, text: str, now: datetime, embed: Callable[[str]
 Embed = Callable[[str], Vector] | None
 
 
-def _turn(store: Store, number: int, text: str, _now: datetime, embed: Embed) -> int:
+def _turn(store: Store, number: int, text: str, now: datetime, embed: Embed) -> int:
     found = store.turns("t.id = ?", number)
     if not found:
         raise BadMemory(f"there is no turn:{number} in the memory, or it was corrected before")
@@ -62,6 +63,9 @@ def _turn(store: Store, number: int, text: str, _now: datetime, embed: Embed) ->
         db.execute("UPDATE turns SET importance = ? WHERE id = ?", (turn.importance, new))
         if turn.session_id:
             derived.add_job(store, "summarise", "turn", new)
+    # What rested on the wrong words alone goes; what the right ones state is learned.
+    withdraw(store, number, now)
+    learn_turn(store, embed, *store.turns("t.id = ?", new))
     return new
 
 

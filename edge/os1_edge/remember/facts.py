@@ -40,10 +40,23 @@ _MANY = "an?|one|two|three|four|five"
 _PARTED = r"(?:broke|broken|split) up"
 _PLACE = r"(?:in|at|near|with) .+"
 _WORK = r"(?:as|at|for) .+"
+_DRINK = "(?:black |green )?(?:coffee|tea|alcohol|beer|wine|milk|soda|cola|juice|caffeine)"
+_FOOD = "meat|fish|sugar|bread|chocolate|sweets|dairy|cheese|eggs|gluten|pork|beef|chicken|carbs|fast food"
+_ROLE_OF = rf"an? (?:[\w-]+ ){{0,2}}(?:{'|'.join(OCCUPATIONS)})"
 
 _HEALTH = (
     (rf"{_BE}{_VERY} allergic to (?P<x>.+)", "is allergic to {x}"),
+    (rf"{_BE} (?:not|no longer) allergic to anything", "has no allergies"),
+    (rf"{_NO_MORE} have any allergies|i(?:'ve| have)(?: got)? no(?: more)? allergies", "has no allergies"),
     (rf"{_BE} (?:not|no longer) allergic to (?P<x>.+)", "is not allergic to {x}"),
+    (
+        rf"{_HAVE} (?:outgrew|outgrown|lost|got over|gotten over) my (?P<x>[\w ]+) allergy",
+        "is not allergic to {x:-pl}",
+    ),
+    (
+        r"my (?P<x>[\w ]+) allergy (?:is|has) (?:gone|over|gone away)",
+        "is not allergic to {x:-pl}",
+    ),
     (rf"{_NO_MORE} have an? (?P<x>[\w ]+) allergy", "is not allergic to {x:-pl}"),
     (
         rf"{_HAVE}(?: got)? an?(?: bad| severe| strong| terrible)? (?P<x>[\w ]+) allergy",
@@ -69,6 +82,9 @@ _PREFERENCES = (
     (rf"{_DENY} eat (?P<x>.+)", "does not eat {x}"),
     (rf"{_DENY} drink (?P<x>.+)", "does not drink {x}"),
     (rf"{_QUIT} (?P<v>eating|drinking) (?P<x>.+)", "does not {v} {x}"),
+    (rf"{_QUIT} (?P<x>{_DRINK})|{_BE} (?:now )?off (?P<x2>{_DRINK})", "does not drink {x}"),
+    (rf"{_HAVE} switched from (?P<x>{_DRINK}) to .+", "does not drink {x}"),
+    (rf"{_QUIT} (?P<x>{_FOOD})|{_BE} (?:now )?off (?P<x2>{_FOOD})", "does not eat {x}"),
     (r"i (?:really )?(?:hate|dislike|detest|can't stand|cannot stand) (?P<x>.+)", "does not like {x}"),
     (r"my favou?rite (?P<v>[\w ]{2,30}) (?:is|are) (?P<x>.+)", "has {x} as favourite {v}"),
 )
@@ -94,7 +110,9 @@ _BACKGROUND = (
     (rf"(?:everyone calls|(?:just |please )?call) me (?P<x>{_NAME})", "is called {x}"),
     (rf"{_ALSO}work (?P<x>{_WORK})", "works {x}"),
     (rf"{_BE} (?:now |currently )?working (?P<x>{_WORK})", "works {x}"),
-    (rf"{_BE} (?:now )?(?P<x>an? (?:[\w-]+ ){{0,2}}(?:{_ROLE}))", "works as {x}"),
+    (rf"{_BE} (?:now )?(?P<x>{_ROLE_OF})", "works as {x}"),
+    (rf"{_BE} (?:not|no longer) (?P<x>{_ROLE_OF})", "does not work as {x}"),
+    (rf"{_QUIT} working (?P<x>{_WORK})", "does not work {x}"),
     (rf"{_HAVE} (?:got|started|found|took) (?:a|my) new job (?P<x>{_WORK})", "works {x}"),
     (rf"{_HAVE} (?:started|begun|began)(?: working| work)? (?P<x>{_WORK})", "works {x}"),
     (rf"{_NO_MORE} work (?P<x>{_WORK})", "does not work {x}"),
@@ -102,7 +120,13 @@ _BACKGROUND = (
     (rf"{_BE} (?:now |currently )?(?:unemployed|out of work|between jobs)", "is unemployed"),
     (rf"{_ALSO}live (?P<x>{_PLACE})", "lives {x}"),
     (rf"{_BE} (?:now |currently )?living (?P<x>{_PLACE})", "lives {x}"),
-    (rf"(?:{_HAVE}|we(?:'ve| have)?(?: just)?) moved (?:house )?(?:from .+ )?to (?P<x>.+)", "lives in {x}"),
+    (
+        rf"(?:{_HAVE}|we(?:'ve| have)?(?: just)?) (?:moved|relocated) (?:house |back )?(?:from .+ )?to "
+        r"(?P<x>.+)",
+        "lives in {x}",
+    ),
+    (r"my (?:new )?(?:home|address) is (?:now )?in (?P<x>.+)", "lives in {x}"),
+    (rf"{_ALSO}live (?:alone|by myself|on my own)|{_BE} (?:now )?living alone", "lives alone"),
     (rf"{_HAVE} moved in with (?P<x>.+)", "lives with {x}"),
     (rf"{_NO_MORE} live (?P<x>{_PLACE})", "does not live {x}"),
     (r"i(?:'m| am| come) (?:originally )?from (?P<x>.+)", "comes from {x}"),
@@ -110,11 +134,13 @@ _BACKGROUND = (
     (r"i (?:can )?speak (?P<x>(?-i:[A-Z])\w+(?:(?:,| and)+ (?-i:[A-Z])\w+)*)", "speaks {x}"),
     (r"i (?:now )?study (?P<x>.+)", "studies {x}"),
     (rf"{_BE} (?:now )?(?P<x>\d{{1,3}})(?: years old)?", "is {x} years old"),
+    (rf"{_HAVE} turned (?P<x>\d{{1,3}})", "is {x} years old"),
     (r"my birthday is (?:on )?(?P<x>.+)", "has a birthday on {x}"),
     (rf"{_BE} (?:now )?(?P<x>(?:married|engaged) to .+)", "is {x}"),
     (rf"{_BE} (?:now )?(?:dating|seeing|going out with) (?P<x>{_NAME})", "is dating {x}"),
     (rf"{_HAVE} (?:got|became) (?P<x>(?:married|engaged) to .+)", "is {x}"),
     (rf"{_BE} (?:now )?(?P<x>married|single|divorced|engaged|widowed)", "is {x}"),
+    (rf"{_BE} (?:not|no longer) (?P<x>married|engaged)(?: to .+)?", "is not {x}"),
     (rf"{_HAVE} got (?P<x>married|divorced|engaged)", "is {x}"),
     (rf"{_HAVE} {_PARTED} with (?P<x>.+)", "is no longer with {x}"),
     (rf"(?P<x>{_NAME}) and i (?:have )?{_PARTED}", "is no longer with {x}"),
@@ -127,10 +153,27 @@ _ENDED = (
     (r"i (?:was|got|have been) (?:fired|laid off)(?: .*)?", "has no job"),
     (rf"{_HAVE} moved (?:out|away)(?: .*)?", "has moved away"),
     (rf"we (?:have |just )*{_PARTED}|we(?:'re| are) no longer together", "has no partner"),
+    (rf"{_BE} (?:not|no longer) allergic", "is over an allergy"),
+    (
+        rf"{_HAVE} (?:graduated|dropped out|finished (?:my studies|university|college|school))(?: .*)?",
+        "has left school",
+    ),
+    (rf"{_HAVE} left (?P<x>{_NAME})", "has left {x}"),
 )
+
+_GIVEN_UP = (
+    (rf"{_NO_MORE} (?P<x>[a-z]+(?: .+)?)", "has given up: {x}"),
+    (rf"{_QUIT} (?P<x>[a-z]+ing(?: .+)?)", "has given up: {x}"),
+)
+"""Of whatever else is done no longer. Only ends, so nothing is learned where it was not known."""
 
 _MY = rf"my (?P<who>(?:(?:older|younger|elder|little|big|best|twin) )?(?:{RELATIVES}))"
 _CALLED = r"(?:,? (?P<name>(?-i:[A-Z])[\w'-]+),?)?"
+
+_NOT_CALLED = (
+    (rf"{_MY}(?:'s| is)(?:n't| not) (?:called|named) (?P<x>{_NAME})", "called {x}"),
+    (rf"{_MY}'s name is(?:n't| not) (?P<x>{_NAME})", "called {x}"),
+)
 
 _OTHERS = (
     (rf"{_MY}(?:(?:'s| is)? (?:called|named)|'s name is) (?P<x>{_NAME})", "called {x}"),
@@ -140,6 +183,10 @@ _OTHERS = (
         "who is {x}",
     ),
     (rf"{_MY}{_CALLED} (?P<x>(?:lives|works|studies|likes|loves|hates|does not|doesn't) .+)", "who {x}"),
+    (
+        rf"{_MY}{_CALLED} (?:has |just |recently )*(?:moved|relocated) (?:back )?to (?P<x>.+)",
+        "who lives in {x}",
+    ),
 )
 
 
@@ -162,6 +209,12 @@ FACTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
 
 ENDED = _compiled(_ENDED)
 """What is over, without a new fact; the predicate is one that `contradict` knows."""
+
+GIVEN_UP = _compiled(_GIVEN_UP)
+"""The same, looked at when nothing else fits."""
+
+NOT_CALLED = _compiled(_NOT_CALLED)
+"""A name that somebody whom the wearer calls "my" does not have."""
 
 OTHERS = _compiled(_OTHERS)
 """Facts of somebody whom the wearer calls "my", as what follows "has a sister"."""

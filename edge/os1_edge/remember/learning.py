@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from os1_edge.remember.profile import Lesson, judge
-from os1_edge.remember.rows import MadeBy, ProfileEntry, Source
-from os1_edge.remember.statements import Statement
+from os1_edge.remember.rows import WEARER, MadeBy, ProfileEntry, Source, StoredTurn
+from os1_edge.remember.statements import Statement, statements
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector
 
@@ -19,7 +19,7 @@ Embed = Callable[[str], Vector]
 
 def learn(
     store: Store,
-    embed: Embed,
+    embed: Embed | None,
     statement: Statement,
     time: datetime,
     source: Source,
@@ -30,20 +30,20 @@ def learn(
 
     Args:
         store: the memory.
-        embed: text -> embedding.
+        embed: text -> embedding; ``None``: it is made later, and only the same words are known again.
         statement: what was stated.
         time: when it was.
         source: the row that it rests on, with the very words.
         turn_id: the app's name of that turn.
         made_by: who read the statement out of the words.
     """
-    vector = embed(statement.text)
+    vector = embed(statement.text) if embed is not None else None
     with store.transaction():
         lesson = judge(
             statement,
             time,
             store.profile(),
-            store.nearest_profile(vector, NEAR),
+            store.nearest_profile(vector, NEAR) if vector is not None else (),
             made_by=made_by,
             resting_on_it=_resting_on(store, source),
         )
@@ -58,7 +58,7 @@ def _apply(
     source: Source,
     turn_id: str,
     made_by: MadeBy,
-    vector: Vector,
+    vector: Vector | None,
 ) -> None:
     if lesson.reinforces is not None:
         _reinforce(store, lesson, source, turn_id)
@@ -104,6 +104,15 @@ def _resting_on(store: Store, source: Source) -> list[int]:
             source.id,
         )
     ]
+
+
+def learn_turn(store: Store, embed: Embed | None, turn: StoredTurn) -> None:
+    """Enters what a turn, which stands now, states of the wearer; only the wearer's own words do."""
+    if turn.speaker != WEARER:
+        return
+    for statement in statements(turn.heard):
+        source = Source("turn", turn.id, turn.time, turn.heard)
+        learn(store, embed, statement, turn.time, source, turn.turn_id)
 
 
 def withdraw(store: Store, turn: int, time: datetime) -> None:

@@ -15,13 +15,12 @@ from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.forget import Forgetting, Receipt, Row, carry_out, foresee, within
 from os1_edge.remember.importance import importance_by_rule
-from os1_edge.remember.learning import learn, withdraw
+from os1_edge.remember.learning import learn_turn, withdraw
 from os1_edge.remember.recall import BUDGET_S, Hit, Recall, RecallRules
 from os1_edge.remember.reembed import embedding_missing
-from os1_edge.remember.rows import WEARER, ProfileEntry, Source, StoredTurn
+from os1_edge.remember.rows import WEARER, ProfileEntry, StoredTurn
 from os1_edge.remember.rows import now as machine_time
 from os1_edge.remember.sessions import GAP_S, session_of
-from os1_edge.remember.statements import statements
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
 from os1_edge.remember.trash import UNDO_S, Undoable, Window, purge, purge_due, undoable
@@ -51,7 +50,7 @@ class Memory:
         """
         self.store = store
         self.timeline = Timeline(store, embedder.one, event_threshold)
-        self._embedder = embedder
+        self.embedder = embedder
         self._recall = Recall(store, embedder, rules)
         self.session_gap_s = session_gap_s
         self.embed = embedder.one
@@ -200,7 +199,7 @@ class Memory:
         location: str,
         speaker: str,
     ) -> None:
-        vector = self._embedder.one(heard)
+        vector = self.embedder.one(heard)
         with self.store.transaction() as db:
             newest = int(db.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()[0])
             session = self._session(time)
@@ -212,10 +211,7 @@ class Memory:
             for (before,) in db.execute("SELECT id FROM turns WHERE superseded_by = ?", (row,)).fetchall():
                 withdraw(self.store, before, time)
             derived.set_importance(self.store, "turn", row, importance_by_rule(heard))
-            if speaker == WEARER:
-                for statement in statements(heard):
-                    source = Source("turn", row, time, heard)
-                    learn(self.store, self._embedder.one, statement, time, source, turn_id)
+            learn_turn(self.store, self.embedder.one, *self.store.turns("t.id = ?", row))
 
     def _session(self, time: datetime) -> str:
         """The session of a turn at ``time``; when it opens one, the one before is to be summarised."""

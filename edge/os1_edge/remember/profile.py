@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from os1_edge.remember.contradict import ends
+from os1_edge.remember.contradict import ambiguous, ends
 from os1_edge.remember.rows import MadeBy, ProfileEntry, seconds
 from os1_edge.remember.statements import Statement, asserts, statements
 
@@ -79,7 +79,13 @@ def judge(
         made_by: "llm" for a model's reading; that never ends what the wearer stated.
         resting_on_it: entries that rest on the same source already: it is no new evidence for them.
     """
-    over = {e.id: (e, reason) for e in profile if (reason := ends(statement.text, e.text, statement.words))}
+    over = {
+        e.id: (e, reason)
+        for e in profile
+        if (reason := denied(statement, e.text) or ends(statement.text, e.text, statement.words))
+    }
+    if len(over) > 1 and ambiguous(statement.text):
+        over = {}  # which of them was meant was not said
     if statement.only_ends:
         why = "; ".join(reason for _, reason in over.values())
         return Lesson(why or "nothing known ended", supersedes=tuple(over))
@@ -108,6 +114,14 @@ def judge(
         "it was said again with more to it", statement.kind, statement.text, confidence, evidence,
         supersedes=(same.id, *over),
     )  # fmt: skip
+
+
+def denied(statement: Statement, old: str) -> str | None:
+    """Why the line ``old`` is wrong: it was said to be, in so many words; ``None``: it was not."""
+    wrong, line = (text.casefold().removesuffix(".") for text in (statement.denies, old))
+    if wrong and (line == wrong or line.startswith((f"{wrong} who ", f"{wrong} in ", f"{wrong} every "))):
+        return "the wearer said that it is wrong"
+    return None
 
 
 def _same(

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from os1_edge.remember.facts import DIED, ENDED, FACTS, OTHERS
+from os1_edge.remember.facts import DIED, ENDED, FACTS, GIVEN_UP, NOT_CALLED, OTHERS
 from os1_edge.remember.grammar import WHEN, plural, third_person, told_of
 
 
@@ -28,6 +28,8 @@ class Statement:
     """The clause that it was said in."""
     only_ends: bool = False
     """Nothing new is known, something old is over: "I quit my job"."""
+    denies: str = ""
+    """The line that was said to be wrong in the same breath: "Anna, not Emma"."""
 
 
 LONGEST = 120
@@ -66,6 +68,13 @@ _CLAUSE_END = re.compile(
     re.I,
 )
 
+_NOT_AFTER_COMMA = re.compile(
+    r", (?:and |but )?(not (?!(?:i|my|far|very|really|too|so|only|just|yet|that|even|much)\b)"
+    r"(?:(?:in|at|as|with|to|an?|the) )*[\w'-]+(?: [\w'-]+)?(?=\s*(?:[.!?,;]|$| and | but | because )))",
+    re.I,
+)
+"""Belongs to what came before it: "Anna, not Emma"."""
+
 _LEAD_IN = re.compile(
     r"(?:(?:well|so|and|but|also|yes|yeah|no|oh|okay|ok|hi|hey|hello|actually|honestly|please|by the way"
     r"|unfortunately|sadly|luckily|finally|these days|nowadays|now|you know|anyway|because) )*"
@@ -85,10 +94,27 @@ _POINTS = re.compile(r"^\w+ (?:it|this|that|them|so|those|these)\b", re.I)
 """A verb whose object only points: "eat it every day"."""
 
 _TAIL = re.compile(
-    r"(?: (?:any ?more|any longer|at all|very much|so much|a lot|too|as well|these days|now|right now"
-    rf"|though|by the way|you know|really|again|{WHEN}))+$",
+    r"(?: (?:any ?more|any longer|at all|after all|very much|so much|a lot|too|as well|these days|now"
+    rf"|right now|though|by the way|you know|really|again|{WHEN}))+$",
     re.I,
 )
+
+
+_PASSING = re.compile(
+    r"\b(?:today|tonight|yesterday|right now|at the moment|for now"
+    r"|this (?:morning|afternoon|evening|week|weekend|month))$",
+    re.I,
+)
+_BEGAN = re.compile(r"i(?:'ve| have)?(?: just| recently)? (?:stopped|quit|gave up|given up|switched)\b", re.I)
+"""What came to be at that time and lasts: "I quit smoking yesterday"."""
+
+_NOT_BUT = re.compile(
+    r"(?P<said>.+?)(?:,? (?:and |but )?| )not (?P<was>(?:(?:in|at|as|with|to) )?[\w'-]+(?: [\w'-]+)?)$", re.I
+)
+"""A correction: "my sister is called Anna, not Emma"."""
+
+_NO = re.compile(r"(?:no|sorry|i mean|i meant|actually no)\b,? ", re.I)
+"""How a correction of what is known may begin."""
 
 
 def statements(utterance: str) -> list[Statement]:
@@ -98,10 +124,27 @@ def statements(utterance: str) -> list[Statement]:
     out: list[Statement] = []
     for clause in _clauses(utterance):
         bare = _LEAD_IN.sub("", clause, count=1)
-        found = _stated(_TAIL.sub("", bare), clause)
-        if found is not None and found not in out:
+        found = _corrected(bare, clause) or _stated(_TAIL.sub("", bare), clause)
+        if found is not None and found not in out and not _is_passing(found, bare):
             out.append(found)
     return out
+
+
+def _is_passing(found: Statement, bare: str) -> bool:
+    """Whether it was said of today: "I don't drink coffee today" is no preference."""
+    lasting = found.kind not in ("preference", "habit") or _BEGAN.match(bare)
+    return not lasting and _PASSING.search(bare) is not None
+
+
+def _corrected(bare: str, clause: str) -> Statement | None:
+    """A fact with what it is not: the line that would say the latter is wrong."""
+    parts = _NOT_BUT.fullmatch(bare)
+    found = _stated(_TAIL.sub("", parts["said"]), clause) if parts else None
+    if parts is None or found is None or found.only_ends:
+        return None
+    was = re.sub(r"^(?:in|at|as|with|to) ", "", parts["was"], flags=re.I).split()
+    kept = found.text.removesuffix(".").split()[: -len(was)]
+    return replace(found, denies=f"{' '.join([*kept, *was])}.") if len(kept) > 2 else None
 
 
 def asserts(utterance: str, sentence: str) -> bool:
@@ -114,29 +157,38 @@ def _clauses(utterance: str) -> Iterator[str]:
     for sentence in re.findall(r"[^.!?]+[.!?]*", utterance.replace("’", "'")):
         if not asserts("", sentence):
             continue
-        for clause in _CLAUSE_END.split(sentence.strip()):
+        corrects = _NO.match(sentence.strip())
+        for clause in _CLAUSE_END.split(_NOT_AFTER_COMMA.sub(r" \1", sentence.strip())):
             if words := " ".join(clause.strip(" .!\n\t").split()):
-                yield words
+                yield f"no {words}" if corrects and not _NO.match(f"{words} ") else words
 
 
 def _stated(said: str, clause: str) -> Statement | None:
     for pattern, text in ENDED:
-        if pattern.fullmatch(said):
-            return Statement("social background", _line(text), clause, only_ends=True)
+        if found := pattern.fullmatch(said):
+            line = _line(text.format(**found.groupdict()))
+            return Statement("social background", line, clause, only_ends=True)
     for pattern, kind, text in FACTS:
         if (found := pattern.fullmatch(said)) and _is_fact(found):
             return Statement(kind, _line(_filled(text, found)), clause)
+    for pattern, text in NOT_CALLED:
+        if found := pattern.fullmatch(said):
+            line = _line(_of_relative(text, found))
+            return Statement("social background", line, clause, only_ends=True, denies=line)
     if died := DIED.fullmatch(said):
         name = f" {died['name']}" if died["name"] else ""
         return Statement("social background", _line(f"has lost their {died['who'].lower()}{name}"), clause)
     for pattern, text in OTHERS:
         if (found := pattern.fullmatch(said)) and _is_fact(found):
             return Statement("social background", _line(_of_relative(text, found)), clause)
+    for pattern, text in GIVEN_UP:
+        if (found := pattern.fullmatch(said)) and _is_fact(found):
+            return Statement("habit", _line(text.format(x=found["x"])), clause, only_ends=True)
     return None
 
 
 def _is_fact(found: re.Match[str]) -> bool:
-    about = (found.groupdict().get("x") or "").strip()
+    about = re.sub(r"^not (?=allergic|an? |\w+ (?:to|of) )", "", (found.groupdict().get("x") or "").strip())
     return len(about) <= LONGEST and not _NO_FACT.match(about) and not _POINTS.search(about)
 
 
@@ -146,7 +198,7 @@ def _line(predicate: str) -> str:
 
 def _filled(text: str, found: re.Match[str]) -> str:
     parts = {name: told_of((value or "").strip()) for name, value in found.groupdict().items()}
-    x = parts.get("x", "")
+    x = parts["x"] = parts.get("x") or parts.pop("x2", "")
     if x and "{x:-pl}" in text:
         return text.replace("{x:-pl}", plural(x))
     if x and "{x:-s}" in text:
@@ -154,11 +206,11 @@ def _filled(text: str, found: re.Match[str]) -> str:
     if x and "{x:-ing}" in text:
         return text.replace("{x:-ing}", {"driving": "drive", "smoking": "smoke"}.get(x.lower(), x[:-3]))
     verb = {"eating": "eat", "drinking": "drink"}.get(parts.get("v", "").lower(), parts.get("v", ""))
-    return text.replace("works{x}", f"works {x}").format(x=x, v=verb)
+    return text.format(x=x, v=verb)
 
 
 def _of_relative(text: str, found: re.Match[str]) -> str:
-    who, x = found["who"].lower(), told_of(found["x"].strip())
+    who, x = found["who"].lower(), told_of(found["x"].strip()).replace("doesn't ", "does not ")
     name = found.groupdict().get("name")
     called = f" called {name}" if name else ""
     article = "an" if who[0] in "aeiou" else "a"
