@@ -7,12 +7,13 @@ server imports it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from os1_cloud.auth import Tokens
 from os1_proto.assist.v1 import assist_pb2 as pb
@@ -73,31 +74,30 @@ class Guarded:
 
     def _guarded(self, method: str, handler: Any) -> Any:
         shape = f"{_word(handler.request_streaming)}_{_word(handler.response_streaming)}"
-        inner, wrap = getattr(handler, shape), self._streamed if handler.response_streaming else self._single
+        inner, read = getattr(handler, shape), handler.request_deserializer
+        parse = _stream_of(read) if handler.request_streaming else _message_of(read)
+        wrap = self._streamed if handler.response_streaming else self._single
         make = getattr(grpc, f"{shape}_rpc_method_handler")
-        return make(
-            wrap(method, inner),
-            request_deserializer=handler.request_deserializer,
-            response_serializer=handler.response_serializer,
-        )
+        # No deserializer: what strangers send is not even read.
+        return make(wrap(method, inner, parse), response_serializer=handler.response_serializer)
 
-    def _single(self, method: str, inner: Callable[[Any, Any], Any]) -> Any:
+    def _single(self, method: str, inner: Callable[[Any, Any], Any], parse: Parse) -> Any:
         async def call(request: Any, context: Any) -> Any:
             began = time.perf_counter()
             try:
                 await self._admit(context)
-                return await inner(request, context)
+                return await inner(await parse(request, context), context)
             finally:
                 self._told(method, context, began)
 
         return call
 
-    def _streamed(self, method: str, inner: Callable[[Any, Any], Any]) -> Any:
+    def _streamed(self, method: str, inner: Callable[[Any, Any], Any], parse: Parse) -> Any:
         async def call(request: Any, context: Any) -> Any:
             began = time.perf_counter()
             try:
                 await self._admit(context)
-                async with aclosing(inner(request, context)) as messages:
+                async with aclosing(inner(await parse(request, context), context)) as messages:
                     async for message in messages:
                         yield message
             finally:
@@ -108,23 +108,19 @@ class Guarded:
     async def _admit(self, context: Any) -> None:
         who = self._keeper.who(context)
         if who is None:
-            await _refuse(context)
+            message = "send the metadata 'authorization: Bearer TOKEN' with a token that this server knows"
+            await _refuse(context, "bad_token", message)
         _caller.set(who)
 
     def _told(self, method: str, context: Any, began: float) -> None:
         if self._watchers:
-            code = context.code()
-            name = (
-                "OK"
-                if not code
-                else grpc.StatusCode(code).name
-                if not isinstance(code, int)
-                else _NAMES[code]
-            )
+            code = context.code() or 0
+            name = code.name if isinstance(code, grpc.StatusCode) else _NAMES[code]
             for watcher in self._watchers:
                 watcher.called(method, name, time.perf_counter() - began)
 
 
+Parse = Callable[[Any, Any], Awaitable[Any]]
 _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
@@ -132,8 +128,36 @@ def _word(streams: bool) -> str:
     return "stream" if streams else "unary"
 
 
-async def _refuse(context: Any) -> NoReturn:
-    refusal = pb.Refusal(reason=pb.REASON_BAD_TOKEN).SerializeToString()
-    message = "send the metadata 'authorization: Bearer TOKEN' with a token that this server knows"
-    await context.abort(grpc.StatusCode.UNAUTHENTICATED, message, ((REFUSAL, refusal),))
+def _message_of(read: Callable[[bytes], Any]) -> Parse:
+    async def parse(request: bytes, context: Any) -> Any:
+        try:
+            return read(request)
+        except DecodeError:
+            await _refuse(context, "bad_request", "the message cannot be read")
+
+    return parse
+
+
+def _stream_of(read: Callable[[bytes], Any]) -> Parse:
+    async def parse(requests: AsyncIterator[bytes], context: Any) -> Any:
+        one = _message_of(read)
+
+        async def messages() -> AsyncIterator[Any]:
+            async for request in requests:
+                yield await one(request, context)
+
+        return messages()
+
+    return parse
+
+
+_REFUSALS: dict[str, tuple[grpc.StatusCode, pb.Reason.ValueType]] = {
+    "bad_token": (grpc.StatusCode.UNAUTHENTICATED, pb.REASON_BAD_TOKEN),
+    "bad_request": (grpc.StatusCode.INVALID_ARGUMENT, pb.REASON_BAD_REQUEST),
+}
+
+
+async def _refuse(context: Any, why: str, message: str) -> NoReturn:
+    code, reason = _REFUSALS[why]
+    await context.abort(code, message, ((REFUSAL, pb.Refusal(reason=reason).SerializeToString()),))
     raise AssertionError("abort returned")

@@ -96,7 +96,7 @@ async def _asked(s: Served, number: int, until: float) -> Any:
 
 
 async def cancels(asks: int = 10_000, together: int = 100, seed: int = 1) -> Numbers:
-    """Answers that are read to the end, dropped, cancelled and asked twice, at random: what is left behind?"""
+    """Answers read to the end, dropped, cancelled and asked twice, at random: what is left behind?"""
     chance = random.Random(seed)
     async with served(token_s=0.002, slots=64, queue=together * 2) as s:
         turn, codes = asyncio.Semaphore(together), Counter[str]()
