@@ -13,6 +13,7 @@ import pytest
 
 from os1_edge.remember import derived, search
 from os1_edge.remember.associate import COST_S, associated
+from os1_edge.remember.forget import carry_out, foresee
 from os1_edge.remember.query import read_question
 from os1_edge.remember.recall import Recall, RecallRules
 from os1_edge.remember.rows import StoredEvent, StoredSummary, searched
@@ -232,3 +233,18 @@ def test_what_the_prompt_holds_already_is_not_linked(store: Store) -> None:
     seen = ["A sailing boat passed the pier."]
     hits = Recall(store, BAG, LINKING).recall("What does Anna have now?", NOW, seen)
     assert [h.ref_id for h in hits] == [rows[0]]
+
+
+def test_recall_goes_on_after_something_was_forgotten_for_good(store: Store) -> None:
+    row = say(store, "the red bicycle")
+    say(store, "a green lamp")
+    found = Search(store)
+    assert found.find(read_question("red bicycle", NOW), BAG.one("red bicycle")).candidates
+    carry_out(store, foresee(store, [("turn", row)]))
+    say(store, "the blue boat")
+    heard = [c.text for c in found.find(read_question("boat", NOW), BAG.one("the blue boat")).candidates]
+    assert "the blue boat" in heard
+    assert "the red bicycle" not in heard
+    assert store.nearest_signs("turn", BAG.one("the blue boat"), 5)[0] == max(
+        item for (item,) in store.rows("SELECT id FROM items")
+    )

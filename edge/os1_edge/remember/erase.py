@@ -30,7 +30,7 @@ def clear(store: Store) -> str:
     the tree over the full-text index keeps words of its old pages (both measured). So the full-text index and
     the file are written anew: about 3 s for 100 MB, and as much room on the disk for a moment.
     """
-    with store.reading() as db:
+    with store.beside() as db:
         try:
             db.execute("INSERT INTO items_fts (items_fts) VALUES ('rebuild')")
             db.execute("PRAGMA temp_store = FILE")  # encrypted like the file; in memory it would be all of it
@@ -41,8 +41,6 @@ def clear(store: Store) -> str:
                 note_traces(db)
         except sqlcipher3.OperationalError as e:
             return f"what was deleted may still be found in the file ({e}); run: os1 memory forget --clear"
-        finally:
-            db.execute("PRAGMA temp_store = MEMORY")
     if busy:
         return "another process reads the memory; its log is cleared when that one ends"
     return ""

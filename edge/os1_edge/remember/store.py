@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Any
 
 from os1_edge.events import RealtimeContext
-from os1_edge.remember.connection import BadMemory, connect
+from os1_edge.remember.connection import BadMemory, connect, unlock
 from os1_edge.remember.rows import (
     WEARER,
     Kind,
@@ -46,7 +46,7 @@ class Store:
         Raises:
             BadMemory: the file cannot be opened; nothing was changed.
         """
-        self.path = path
+        self.path, self._key = path, key
         self._lock = RLock()
         self._db = connect(path, key)
         self._signs = Signs(self._db)
@@ -82,6 +82,18 @@ class Store:
         """The connection to read from, or to copy; the other threads wait."""
         with self._lock:
             yield self._db
+
+    @contextmanager
+    def beside(self) -> Iterator[Any]:
+        """A second connection, for what would disturb the first: a change of ``temp_store`` drops a
+        connection's temporary tables and triggers, which recall lives on. The other threads wait."""
+        with self._lock:
+            db = unlock(self.path, self._key)
+            try:
+                db.execute("PRAGMA secure_delete = ON")
+                yield db
+            finally:
+                db.close()
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a query."""
