@@ -14,7 +14,7 @@ from companion import VOICE_RATE, Companion, Engine, Voice
 
 from os1_edge.app import TURNS_WAITING, VIEWS_KEPT
 from os1_edge.config import Config
-from os1_edge.converse.prompt import NOTED
+from os1_edge.converse.prompt import NOTED, examples
 from os1_edge.events import AudioFrame
 from os1_edge.offload.engine import EngineError
 
@@ -239,7 +239,9 @@ def test_a_voice_that_fails_loses_the_sound_not_the_answer(
 
 def test_a_clause_that_cannot_be_said_leaves_the_others(tmp_path: Path) -> None:
     voice = Voice(fails=lambda clause: clause == "Two.")
-    told = Companion(tmp_path, Engine(lambda _: "One. Two. Three."), voice).say(1.0, "Explain counting.").live()
+    told = (
+        Companion(tmp_path, Engine(lambda _: "One. Two. Three."), voice).say(1.0, "Explain counting.").live()
+    )
     assert told.voice.said == ["One.", "Three."]
     assert told.turns[0].reply == "One. Two. Three."
 
@@ -331,7 +333,7 @@ def test_what_was_told_in_another_conversation_comes_back_when_asked_for(tmp_pat
     told.say(1.0, "My bicycle is in the cellar.").say(90.0, "Where is my bicycle?").live()
     assert [h.text for h in told.turns[1].hits] == ["My bicycle is in the cellar."]
     assert "Fact from today at 08:00: Your bicycle is in the cellar." in told.engine.prompts[1][-1].text
-    assert len(told.engine.prompts[1]) == 2
+    assert len(told.engine.prompts[1]) == 2 + len(examples())
 
 
 def test_saying_it_again_makes_the_profile_surer_not_longer(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from os1_edge.converse.address import addressed
 from os1_edge.converse.food import concerns_food
 from os1_edge.converse.guard import fault
+from os1_edge.converse.history import Conversation
 from os1_edge.converse.prompt import (
     ANSWER,
     NO_IDEA,
     NOTED,
     NOTHING_IN_VIEW,
     UNKNOWN,
-    Conversation,
     Notes,
     plan,
     system_message,

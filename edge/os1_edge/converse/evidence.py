@@ -120,6 +120,28 @@ def things(scene: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in re.split(r",| and ", bare) if part.strip())
 
 
+_ORDINARY = re.compile(
+    r"\b(?:persons?|people|man|men|woman|women|faces?|tables?|desks?|chairs?|walls?|floors?|doors?|windows?|rooms?"
+    r"|laptops?|computers?|monitors?|screens?|keyboards?|mouse|mice|phones?|footwear|high heels|boxe?s?"
+    r"|nothing|light|lamp)\b",
+    re.I,
+)
+_OUTSIDE = re.compile(
+    r"\b(?:umbrellas?|coats?|jackets?|hats?|gloves|scar(?:f|ves)|keys?|sunglasses|wallet|bag|backpack|helmet)\b",
+    re.I,
+)
+
+
+def worth_a_word(thing: str) -> bool:
+    """Whether a friend would remark on a thing in view; nobody does on a chair."""
+    return _ORDINARY.search(thing) is None or for_outside(thing)
+
+
+def for_outside(thing: str) -> bool:
+    """Whether who goes out might want to take it along."""
+    return _OUTSIDE.search(thing) is not None
+
+
 def against(line: str) -> frozenset[str]:
     """Stems of what the profile's ``line`` speaks against: what the wearer must not have, dislikes, fears."""
     words = set(barred(line))
@@ -185,8 +207,8 @@ def queries(heard: str, now: datetime) -> tuple[str, ...]:
     """What to look for in the memory besides ``heard`` itself: the proposer's work by rules."""
     found = []
     if re.search(r"\btomorrow\b", heard, re.I):
-        found.append(f"What is on {_DAYS[(now + timedelta(days=1)).weekday()]}?")
+        found.append(f"My {_DAYS[(now + timedelta(days=1)).weekday()]} appointment.")
     elif re.search(r"\b(?:today|tonight)\b", heard, re.I):
-        found.append(f"What is on {_DAYS[now.weekday()]}?")
+        found.append(f"My {_DAYS[now.weekday()]} appointment.")
     found += [query for pattern, query in _TOPICS if pattern.search(heard)]
     return tuple(found[:MOST_QUERIES])

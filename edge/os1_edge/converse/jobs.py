@@ -7,6 +7,7 @@ background: they make way for whoever waits.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -18,7 +19,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from os1_edge.offload.engine import LanguageEngine, Message, Preempted, Schema
+from os1_edge.offload.engine import LanguageEngine, Message, Preempted, Schema, Task
 from os1_edge.remember.chores import Busy
 from os1_edge.remember.keys import Keys
 from os1_edge.remember.profile import Candidate, telling
@@ -98,8 +99,10 @@ class LanguageJob(Generic[A]):
     """Bound of the answer."""
     own_words: bool = False
     """Whether an answer that borrows from the examples is no answer."""
-    budget: Literal["consolidate"] = "consolidate"
-    """Task class: nobody waits, whoever does goes first."""
+    budget: Task = "consolidate"
+    """Task class: decides where it may be worked on."""
+    seconds: float = 60.0
+    """Bound of each answer's making."""
 
 
 EVENT = LanguageJob("summarise_event", EventSentence, 90, own_words=True)
@@ -147,13 +150,14 @@ async def ask(
     Raises:
         Busy: somebody waits for the engine.
         EngineError: it cannot answer at all.
+        TimeoutError: it takes longer than the job may.
     """
     prompt = prompt_of(job, slots)
     schema = schema or job.answer.model_json_schema()
     for _ in range(TRIES):
         try:
             stream = engine.stream(prompt, job.max_tokens, schema=schema, background=True, task=job.budget)
-            async with aclosing(stream):
+            async with asyncio.timeout(job.seconds), aclosing(stream):
                 text = "".join([part async for part in stream])
         except Preempted:
             raise Busy from None

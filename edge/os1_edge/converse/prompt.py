@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 
 from os1_edge.converse.address import addressed
-from os1_edge.converse.evidence import TELLING, likings, options, things
+from os1_edge.converse.evidence import TELLING, for_outside, likings, options, things, worth_a_word
 from os1_edge.converse.jobs import parts
 from os1_edge.converse.mention import Mention
-from os1_edge.converse.question import Kind, cheers, feels_bad, greets, in_view, is_of_now, kind_of, seeks
+from os1_edge.converse.question import Kind, cheers, feels_bad, greets, in_view, kind_of, leaves, seeks
 from os1_edge.converse.sight import NO_SIGHT, Sight, asks_before, view_lines
+from os1_edge.converse.strategy import LISTEN, Strategy
 from os1_edge.offload.engine import Message
 from os1_edge.remember.recall import Hit
 from os1_edge.remember.rows import ProfileEntry
@@ -53,10 +54,12 @@ class Notes:
     """All that is known of the wearer now; the reply is given what has to do with the turn."""
     proposed: tuple[Hit, ...] = ()
     """What was recalled for the queries of the retrieval agent."""
-    action: str = ""
+    strategy: Strategy | None = None
     """What the dialogue strategy wants of this reply."""
     report: str = ""
     """What the retrieval agent's reporter made of the memories; it may be a turn old."""
+    replied: str = ""
+    """The replies that the prompt holds: what they name is not brought up again."""
     sight: Sight = NO_SIGHT
     """What the wearer looks at, and what was in view before."""
 
@@ -153,21 +156,33 @@ def _advice(heard: str, notes: Notes, kind: Kind) -> Plan:
 
 def _remark(heard: str, notes: Notes) -> Plan:
     """The wearer tells something: a kind word, and what it reminds of."""
-    mentions = list(_warnings(addressed(line) for line in notes.health))
-    near = [h for h in notes.recalled if h.kind == "turn" and h.score >= TELLING]
-    reminded = [*notes.proposed, *near] if feels_bad(heard) else [*near, *notes.proposed]
-    comforts = _suggestion(likings(notes.profile), heard) if feels_bad(heard) else ()
-    if comforts and not notes.proposed:
-        mentions += comforts
-    elif reminded:
-        said = re.split(r"(?<=[.!?])\s", addressed(reminded[0].text))[0]
-        mentions.append(Mention.of(f"I remember that {_low(said)}", heard))
-    elif notes.scene and (greets(heard) or is_of_now(heard)):
-        items = things(notes.scene)
-        mentions.append(Mention.of(_of_view(items[0], greeting=greets(heard)), heard))
     facts = [f"Fact: {addressed(line)}" for line in notes.health]
-    message = "\n".join([*facts, f"The wearer says: {heard}"])
-    return Plan(message, None, _kind_word(heard, notes), notes.health, mentions=tuple(mentions))
+    warnings = _warnings(addressed(line) for line in notes.health)
+    mentions = (*warnings, *(m for m in _reminded(heard, notes) if m.sentence not in notes.replied))
+    lines = [*facts, f"The wearer says: {heard}"]
+    if notes.strategy is not None and notes.strategy.by == "model":
+        lines.append(f"(Now: {notes.strategy.action}.)")
+    return Plan("\n".join(lines), None, _kind_word(heard, notes), notes.health, mentions=mentions)
+
+
+def _reminded(heard: str, notes: Notes) -> tuple[Mention, ...]:
+    """What a statement brings to mind: what would do good, what was told before, what is in view."""
+    if notes.strategy is not None and notes.strategy.objective == LISTEN:
+        return ()
+    bad = feels_bad(heard)
+    near = [h for h in notes.recalled if h.kind == "turn" and h.score >= TELLING]
+    hits = [*notes.proposed, *near] if bad else [*near, *notes.proposed]
+    if bad and not notes.proposed and (comforts := _suggestion(likings(notes.profile), heard)):
+        return comforts
+    if hits:
+        said = re.split(r"(?<=[.!?])\s", addressed(hits[0].text))[0]
+        return (Mention.of(f"I remember that {_low(said)}", heard),)
+    seen = [thing for thing in things(notes.scene) if worth_a_word(thing)]
+    if greets(heard) and seen:
+        return (Mention.of(f"What a nice {_bare(seen[0])} you have there!", heard),)
+    if leaves(heard) and (take := [thing for thing in seen if for_outside(thing)]):
+        return (Mention.of(f"Do not forget {_the(take[0])}.", heard),)
+    return ()
 
 
 def _when(hit: Hit, now: datetime) -> str:
@@ -186,14 +201,14 @@ def _suggestion(likes: Sequence[str], heard: str) -> tuple[Mention, ...]:
     return (Mention.of(f"How about {' or '.join(likes[:2])}?", heard),) if likes else ()
 
 
-def _of_view(thing: str, *, greeting: bool) -> str:
-    bare = re.sub(r"^(?:an?|the|some|two|three|\d+) ", "", thing, flags=re.I)
-    return f"What a nice {bare} you have there!" if greeting else f"How about {_the(thing)}?"
+def _bare(thing: str) -> str:
+    return re.sub(r"^(?:an?|the|some|two|three|\d+) ", "", thing, flags=re.I)
 
 
 def _the(thing: str) -> str:
-    """ "a mug on a desk" -> "the mug"."""
-    return re.sub(r"^(?:an?|the|some) ", "the ", _low(thing), flags=re.I)
+    """ "an umbrella by the door" -> "the umbrella"."""
+    bare = re.sub(r" (?:on|in|at|by|near|under|beside) .*$", "", _low(thing))
+    return re.sub(r"^(?:an?|the|some) ", "the ", bare, flags=re.I)
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -210,41 +225,3 @@ def _kind_word(heard: str, notes: Notes) -> str:
     if notes.health:
         return addressed(notes.health[0])
     return SORRY if feels_bad(heard) else GLAD if heard.rstrip().endswith("!") else NOTED
-
-
-@dataclass(slots=True)
-class Conversation:
-    """The running exchange. Bounded: when it is full, its older half is dropped at once, because each
-    dropping makes the model read the rest again. Only ``add`` changes it: a turn that is worked on ahead of
-    its end, and then withdrawn, leaves no trace."""
-
-    limit: int
-    gap_s: float = 1200.0
-    """Idle time after which a turn opens a new conversation."""
-    _exchanges: list[tuple[str, str, str]] = field(default_factory=list)
-    _last: datetime | None = None
-
-    def messages(self, opening: Sequence[Message], asked: str, time: datetime) -> list[Message]:
-        """The whole prompt for ``asked`` at ``time``, behind the ``opening`` that never changes."""
-        out = [*opening]
-        for message, _, reply in self._going_on(time):
-            out += [Message("user", message), Message("assistant", reply)]
-        return [*out, Message("user", asked)]
-
-    def said(self, time: datetime) -> Sequence[str]:
-        """What the wearer said in the exchanges that the prompt at ``time`` holds."""
-        return [heard for _, heard, _ in self._going_on(time)]
-
-    def add(self, message: str, heard: str, reply: str, time: datetime) -> None:
-        """The exchange as it was sent, and as much of the reply as was heard."""
-        self._exchanges = self._going_on(time)
-        self._last = time
-        if self.limit == 0:
-            return
-        if len(self._exchanges) >= self.limit:
-            del self._exchanges[: (self.limit + 1) // 2]
-        self._exchanges.append((message, heard, reply))
-
-    def _going_on(self, time: datetime) -> list[tuple[str, str, str]]:
-        idle = self._last is not None and (time - self._last).total_seconds() > self.gap_s
-        return [] if idle else self._exchanges

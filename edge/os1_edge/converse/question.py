@@ -74,10 +74,11 @@ _GREETS = re.compile(
     re.I,
 )
 
-_NOW = re.compile(
-    r"\b(?:i'm|i am|we're|we are)\b(?! (?:called|allergic|from|afraid of|not|a|an|\d))|\b(?:now|here)\b", re.I
+_LEAVES = re.compile(
+    r"\b(?:i'm|i am|we're|we are|i'll|i will|let's) (?:now |just )?(?:go|going|heading|leave|leaving|off)\b"
+    r"(?! to (?:be|have|say|tell|ask|eat|cook|bake|sleep|bed|work on|watch|read))",
+    re.I,
 )
-_ANOTHER_TIME = re.compile(r"\b(?:tomorrow|tonight|yesterday|last|next)\b", re.I)
 
 _OF_MEMORY = re.compile(r"\b(?:my|did|was|were|had|said|told)\b", re.I)
 
@@ -102,9 +103,9 @@ def greets(heard: str) -> bool:
     return _GREETS.match(heard) is not None
 
 
-def is_of_now(heard: str) -> bool:
-    """Whether ``heard`` tells what the wearer is doing: then what is in view may have to do with it."""
-    return _NOW.search(heard) is not None and not _ANOTHER_TIME.search(heard)
+def leaves(heard: str) -> bool:
+    """Whether the wearer is about to go out."""
+    return _LEAVES.search(heard) is not None
 
 
 def in_view(heard: str, scene: str) -> bool:

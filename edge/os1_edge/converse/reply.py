@@ -8,15 +8,21 @@ from datetime import datetime
 
 from os1_edge.config import Config
 from os1_edge.converse.ablation import LEAVES_OUT, Part
+from os1_edge.converse.ahead import Ahead, Thoughts
 from os1_edge.converse.balance import asks
 from os1_edge.converse.editing import Editor
 from os1_edge.converse.evidence import SUGGESTED, queries, standing
+from os1_edge.converse.history import Conversation, as_turns, by_rule
+from os1_edge.converse.jobs import MemoryWriter
 from os1_edge.converse.manners import Manners
-from os1_edge.converse.prompt import Conversation, Notes, Plan, examples, plan, system_message
+from os1_edge.converse.prompt import Notes, Plan, examples, plan, system_message
+from os1_edge.converse.retrieval import Report
 from os1_edge.converse.safety import must_mind
 from os1_edge.converse.sight import NO_SIGHT, Sight
-from os1_edge.offload.engine import Message
+from os1_edge.offload.engine import EngineError, Message
 from os1_edge.offload.route import Decision, RoutedEngine
+from os1_edge.remember.chores import Busy
+from os1_edge.remember.grounding import faithful
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import Hit
 from os1_edge.remember.rows import ProfileEntry
@@ -38,6 +44,8 @@ class Asked:
     prompt: list[Message]
     hits: tuple[Hit, ...]
     scene: str = ""
+    thoughts: Thoughts | None = None
+    """What the agents had for it."""
 
     @property
     def evidence(self) -> str:
@@ -57,19 +65,47 @@ class Replier:
         self.manners = Manners.of(config.converse, config.hear.language)
         self._opening = (system_message(self.manners.persona.text), *examples())
         self._conversation = Conversation(config.converse.history, config.converse.session_gap_s)
+        by_model = config.converse.agents == "model"
+        self._ahead = Ahead(engine, memory, config.converse.session_gap_s, by_model=by_model)
 
     async def warm(self) -> None:
         """Has the engine read the prompt's beginning ahead of the first turn."""
         await self._engine.prime([*self._opening, Message("user", "Hello.")])
 
-    async def prepare(self, heard: str, time: datetime, scene: str, sight: Sight = NO_SIGHT) -> Asked:
-        """Recalls for ``heard`` and writes the prompt. Changes nothing: the turn may never be answered."""
+    async def prepare(
+        self,
+        heard: str,
+        time: datetime,
+        scene: str,
+        sight: Sight = NO_SIGHT,
+        *,
+        place: str = "",
+        left_s: float | None = None,
+    ) -> Asked:
+        """Recalls for ``heard`` and writes the prompt. Changes nothing: the turn may never be answered.
+
+        Args:
+            heard: what the wearer said.
+            time: their time.
+            scene: what is in view, in a sentence.
+            sight: what else is known of the view.
+            place: location and activity.
+            left_s: how long the turn may wait for the agents; ``None``: what they have is enough.
+        """
+        out = LEAVES_OUT[self._settings.ablation]
         notes = await self._notes(heard, time, scene)
-        if "context" not in LEAVES_OUT[self._settings.ablation]:
+        if "context" not in out:
             notes = replace(notes, sight=sight)
+        said = self._conversation.said(time)
+        left_s = None if "history" in out else left_s
+        thoughts = await self._ahead.for_turn(heard, time, "" if "context" in out else place, said, left_s)
+        notes = replace(notes, strategy=thoughts.strategy, replied=self._conversation.replied(time))
+        if thoughts.report is not None and not out:
+            notes = replace(notes, report=thoughts.report.text, proposed=_with(notes, thoughts.report))
         planned = self.manners.minded(plan(heard, notes), heard)
         prompt = self._conversation.messages(self._opening, planned.message, time)
-        return Asked(heard, time, planned, prompt, (*notes.recalled, *notes.proposed), notes.scene)
+        hits = (*notes.recalled, *notes.proposed)
+        return Asked(heard, time, planned, prompt, hits, notes.scene, thoughts)
 
     async def _notes(self, heard: str, time: datetime, scene: str) -> Notes:
         """What the reply may rest on, less what the ablation leaves out."""
@@ -83,7 +119,7 @@ class Replier:
             said = self._conversation.said(time)
             recalled = await self._recall(heard, time, said, out)
             for query in queries(heard, time):
-                found = await self._recall(query, time, [*said, *(h.text for h in recalled)], out)
+                found = await self._recall(query, time, said, out)
                 proposed += [hit for hit in found if hit.score >= SUGGESTED]
         profile = [e for e in history if e.valid_to is None and e.superseded_by is None]
         seen = "" if "context" in out else scene
@@ -124,7 +160,29 @@ class Replier:
         """What the wearer really heard of the reply belongs to the conversation, and nothing else of it."""
         reply = heard if whole else f"{heard} {CUT}".lstrip()
         self._conversation.add(asked.plan.message, asked.heard, reply, asked.time)
+        self._ahead.kept(asked.heard, heard, asked.time, asked.thoughts.strategy if asked.thoughts else None)
         self.manners.replied(asked.heard, heard)
+
+    async def think(self, now: datetime, place: str = "") -> bool:
+        """Works ahead of the next turn, in the background: its strategy, a report, a summary of what will
+        leave the prompt. Cancel it when somebody speaks.
+
+        Returns:
+            Whether all is done; ``False``: the engine was needed elsewhere, ask again later.
+        """
+        if self._settings.agents == "rules":
+            return True
+        if LEAVES_OUT[self._settings.ablation]:
+            return True  # what is left out must not come in by the agents
+        done = await self._ahead.think(now, place, self._conversation.said(now))
+        if going := self._conversation.to_summarise():
+            try:
+                text = await MemoryWriter(self._engine).summarise_session(as_turns(going))
+            except (Busy, EngineError, TimeoutError):
+                return False
+            source = " ".join(f"{one.heard} {one.reply}" for one in going)
+            self._conversation.summarised(going, faithful(text or "", source) or by_rule(going))
+        return done
 
     def spoke_first(self, words: str, time: datetime) -> None:
         """The companion said ``words`` unasked: what the wearer says next may answer them."""
@@ -134,3 +192,10 @@ class Replier:
     def forget(self) -> None:
         """The running conversation is over: what was forgotten must not be said again out of it."""
         self._conversation = Conversation(self._settings.history, self._settings.session_gap_s)
+        self._ahead.forget()
+
+
+def _with(notes: Notes, report: Report) -> tuple[Hit, ...]:
+    """What was recalled for the rules' queries, then what the retrieval agent found."""
+    known = {hit.text.casefold() for hit in (*notes.recalled, *notes.proposed)}
+    return (*notes.proposed, *(hit for hit in report.hits if hit.text.casefold() not in known))

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from os1_edge.converse.editing import Editor
 from os1_edge.converse.mention import Mention, unnamed
+from os1_edge.converse.prompt import NOTED
 from os1_edge.converse.reply import Asked
 from os1_edge.offload.engine import EngineError
 
@@ -103,13 +104,15 @@ async def sayable(
                     break
     except EngineError as e:
         outcome.error = e
-        wrong, outcome.route, outcome.reason = "the language engine failed", "fallback", str(e)
+        wrong = outcome.reason = "the language engine failed"
+        outcome.route = "fallback"
     if not editor.said:
         outcome.route, outcome.reason = "fallback", wrong
-        editor.said = plan.fallback
-        yield plan.fallback
+        if plan.fallback != NOTED or not plan.mentions:
+            editor.said = plan.fallback
+            yield plan.fallback
     for mention in unnamed(plan.mentions, editor.said):
-        editor.said = f"{editor.said} {mention.sentence}"
+        editor.said = f"{editor.said} {mention.sentence}".lstrip()
         yield mention.sentence
     if last := editor.last():
         yield last
