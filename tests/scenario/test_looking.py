@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from companion import Companion, Tracker
+from companion import Companion, Engine, Tracker
 
 from os1_edge.config import Config
 from os1_edge.events import Image
@@ -247,3 +247,48 @@ def test_no_picture_is_held_once_it_is_described(tmp_path: Path) -> None:
 def pictures() -> int:
     gc.collect()
     return sum(isinstance(one, np.ndarray) and one.shape == (240, 320, 3) for one in gc.get_objects())
+
+
+# What was seen before.
+
+
+def test_what_was_in_view_before_is_told_to_who_asks_for_it(tmp_path: Path) -> None:
+    told = Companion(tmp_path)
+    told.show(0.0, "A dog.").show(10.0, "A bus.").show(20.0, "A door.")
+    told.say(21.0, "What did I just see?").say(30.0, "What is this?").live()
+    asked = [prompt[-1].text for prompt in told.engine.prompts]
+    assert "Fact in view before: You saw a bus." in asked[0]
+    assert "You saw a dog." in asked[0]
+    assert "Fact in view now: You see a door." in asked[0]
+    assert "You saw" not in asked[1]
+
+
+def test_of_many_views_the_first_become_one_sentence_in_the_background(tmp_path: Path) -> None:
+    class Writes(Engine):
+        async def stream(self, messages, max_tokens, **asked):  # type: ignore[no-untyped-def]
+            if asked.get("background") and "Seen, one after the other" in messages[-1].text:
+                jobs.append(messages[-1].text)
+                yield '{"sentence": "A dog, a bus and a door passed by."}'
+                return
+            async for word in Engine.stream(self, messages, max_tokens):
+                yield word
+
+    jobs: list[str] = []
+    told, states = Companion(tmp_path, Writes()), []
+    for i, scene in enumerate(("A dog.", "A bus.", "A door.", "A tree.", "A lake.")):
+        told.show(10.0 * i, scene)
+    told.do(44.0, lambda os1: states.append(os1.scenery.window)).say(41.0, "What did I just see?").live()
+    assert len(jobs) == 1
+    assert "- A dog.\n- A bus.\n- A door." in jobs[0]
+    assert "You saw a dog, a bus and a door passed by." in told.engine.prompts[-1][-1].text
+    assert len(states[0].frames) == 2
+
+
+def test_without_a_model_the_descriptions_stand_in_and_the_window_stays_short(tmp_path: Path) -> None:
+    config = Config.model_validate({"remember": {"written_by_model": False}})
+    told, frames = Companion(tmp_path, config=config), []
+    for i in range(30):
+        told.show(10.0 * i, f"Room {i}.")
+        told.do(10.0 * i + 5, lambda os1: frames.append(len(os1.scenery.window.frames)))
+    told.live()
+    assert max(frames) <= 4

@@ -58,8 +58,16 @@ class Hearing:
 class Answerer:
     """The faculties that an answer needs, each in a worker thread of its own."""
 
-    def __init__(self, faculties: Faculties, replier: Replier, calendar: Calendar) -> None:
+    def __init__(
+        self,
+        faculties: Faculties,
+        replier: Replier,
+        calendar: Calendar,
+        before: Callable[[float], tuple[str, ...]] = lambda _at_s: (),
+    ) -> None:
+        """``before`` tells what had been in view before some session second."""
         self._faculties = faculties
+        self._before = before
         self._replier = replier
         self._calendar = calendar
         self._ears = ThreadPoolExecutor(1, thread_name_prefix="ears")
@@ -78,13 +86,12 @@ class Answerer:
 
         return await asyncio.get_running_loop().run_in_executor(self._ears, work)
 
-    async def prepare(
-        self, trace: TurnTrace, view: SceneDescription, before: tuple[str, ...] = ()
-    ) -> Asked:
-        """Recalls for what was heard and writes the prompt; ``before``: what was in view earlier."""
+    async def prepare(self, trace: TurnTrace, view: SceneDescription) -> Asked:
+        """Recalls for what was heard and writes the prompt."""
         trace.scene, trace.looked_at = view.sentence, view.attended
         now = self._calendar.at(trace.ended.end / RATE)
         began = perf_counter()
+        before = self._before(trace.ended.end / RATE)
         asked = await self._replier.prepare(trace.heard, now, *_sight(view, before))
         trace.recall_s, trace.hits = perf_counter() - began, list(asked.hits)
         return asked
@@ -96,7 +103,8 @@ class Answerer:
 
     async def prime(self, heard: str, at_s: float, view: SceneDescription) -> None:
         """Has the language engine read ahead for the turn that ``heard`` is the beginning of."""
-        asked = await self._replier.prepare(heard, self._calendar.at(at_s), *_sight(view, ()))
+        sight = _sight(view, self._before(at_s))
+        asked = await self._replier.prepare(heard, self._calendar.at(at_s), *sight)
         await self._replier.prime(asked)
 
     async def clauses(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:

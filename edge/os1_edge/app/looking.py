@@ -20,12 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from os1_edge.app.gazing import Gazing
+from os1_edge.app.scenery import Scenery
 from os1_edge.app.trace import Observer, tell_failure
 from os1_edge.app.views import NOTHING_SEEN, Aim, View, Views
 from os1_edge.clock import Clock
 from os1_edge.config import See
 from os1_edge.events import Image, SceneFrame, SeenFrame
-from os1_edge.see.camera import FrameTaker, NoFaceFinder
+from os1_edge.see.camera import LONG_SIDE, FrameTaker, NoFaceFinder
 from os1_edge.see.faces import FaceStays
 from os1_edge.see.frames import Prompted
 from os1_edge.see.indicator import Ask, NoCapture
@@ -87,11 +88,12 @@ class Looking:
         observer: Observer,
         seen: Seen,
         thumbnails: bool = False,
+        scenery: Scenery | None = None,
     ) -> None:
-        """``thumbnails``: the observer is given small copies without faces."""
+        """``thumbnails``: the observer is given small copies without faces; ``scenery`` what was seen."""
         self._see, self._taker, self._eyes = see, taker, eyes
         self._gazing, self._clock, self._observer, self._seen = gazing, clock, observer, seen
-        self._thumbnails = thumbnails
+        self._thumbnails, self._scenery = thumbnails, scenery or Scenery()
         self._aim = Aim(eyes, gazing.scene, see)
         self._views = Views()
         self._taken: asyncio.Queue[tuple[SceneFrame, str, asyncio.Future[_Told]] | None]
@@ -290,22 +292,26 @@ class Looking:
                 self._consider(self._clock.now(), None)
 
     async def _tell(self, frame: SceneFrame, why: str, seen: SceneDescription) -> None:
-        small = await self._thumbnail(frame.image) if self._thumbnails else None
+        small = await self._released(frame.image, THUMBNAIL_SIDE) if self._thumbnails else None
         self._observer.frame_described(SeenFrame(frame.at_s, frame.source, why, small), seen)
         if seen.usable:
+            wanted = self._scenery.wants_pictures
+            picture = await self._released(frame.image, LONG_SIDE) if wanted else None
+            self._scenery.saw(frame.at_s, seen, picture)
             await self._seen(frame.at_s, seen)
 
-    async def _thumbnail(self, image: Image) -> bytes | None:
+    async def _released(self, image: Image, side: int) -> bytes | None:
+        """A copy without faces; nothing where that cannot be had."""
+        most = self._see.jpeg_bytes
         loop = asyncio.get_running_loop()
         try:
-            return (
-                await loop.run_in_executor(
-                    self._worker, lambda: self._taker.release(image, 60_000, side=THUMBNAIL_SIDE)
-                )
-            ).data
+            made = await loop.run_in_executor(
+                self._worker, lambda: self._taker.release(image, most, side=side)
+            )
         except (FaceStays, NoFaceFinder) as e:
-            log.warning("no thumbnail: %s", e)
+            log.warning("no copy of a frame: %s", e)
             return None
+        return made.data
 
 
 def _heeded(described: asyncio.Future[SceneDescription]) -> None:

@@ -26,11 +26,13 @@ from os1_edge.app.listening import Listening
 from os1_edge.app.looking import Looking
 from os1_edge.app.night import Night, retention
 from os1_edge.app.partials import Partials
+from os1_edge.app.scenery import Overheard, Scenery
 from os1_edge.app.talk import EndedTurn, Talk
 from os1_edge.app.trace import Observer
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
 from os1_edge.converse.reply import Replier
+from os1_edge.converse.view_writer import ViewWriter
 from os1_edge.device.power import STEPS, Step
 from os1_edge.events import (
     CHUNK,
@@ -113,7 +115,10 @@ class Os1:
             chance=chance,
         )
         self._replier = Replier(config, self._engine, faculties.memory)
-        self._answerer = Answerer(faculties, self._replier, calendar)
+        writer = ViewWriter(faculties.llm).summarise if config.remember.written_by_model else None
+        self.scenery = Scenery(writer)
+        observer = Overheard(observer, self.scenery)
+        self._answerer = Answerer(faculties, self._replier, calendar, self.scenery.before)
         self._listening = self._ears(echo, wake, turn_ids)
         self._player = Player(sink, clock, self._listening.played)
         self._floor = Floor(self._player, config.hear.language)
@@ -137,7 +142,15 @@ class Os1:
         self.gazing = Gazing(gaze, clock, lambda at_s: self.looking.fixated(at_s))
         taker = FrameTaker(config.see, Indicator(light or ScreenLight()), faculties.faces)
         self.looking = Looking(
-            config.see, taker, faculties.eyes, self.gazing, clock, observer, self._saw, thumbnails
+            config.see,
+            taker,
+            faculties.eyes,
+            self.gazing,
+            clock,
+            observer,
+            self._saw,
+            thumbnails,
+            self.scenery,
         )
         self._partials = Partials(self._answerer, observer, self.looking.at)
         self._draft: Draft | None = None
@@ -199,7 +212,7 @@ class Os1:
             self._void_draft()
             self._player.stop()
             await self._engine.close()
-            for room in (self._listening, self._answerer, self.looking, self.gazing):
+            for room in (self._listening, self._answerer, self.looking, self.gazing, self.scenery):
                 room.close()
 
     async def _recollect(self) -> None:
@@ -362,6 +375,7 @@ class Os1:
     async def _forgot(self) -> None:
         """The memory lost or got back something: nothing else may hold words of it."""
         self._replier.forget()
+        self.scenery.forget()
         await self._initiative.forgot()
 
     async def _saw(self, at_s: float, view: SceneDescription) -> None:
