@@ -28,6 +28,7 @@ from os1_edge.offload.engine import EngineError, Message, Preempted
 from os1_edge.remember.chores import Busy
 from os1_edge.remember.keys import Keys
 from os1_edge.remember.profile import Candidate
+from os1_edge.remember.revise import Proposal
 from os1_edge.remember.rows import StoredContext, StoredEvent, StoredTurn
 
 NOON = datetime(2026, 3, 2, 12)
@@ -183,3 +184,20 @@ def test_asking_twice_does_not_widen_the_shape() -> None:
 )  # fmt: skip
 def test_a_line_of_the_profile_is_spoken_to_the_wearer(line: str, said: str) -> None:
     assert addressed(line) == said
+
+
+def test_two_lines_of_the_profile_are_shown_to_the_model_and_its_word_is_taken_as_it_is() -> None:
+    answer = {"verdict": "one", "text": "The wearer likes cats and dogs."}
+    engine = Engine([json.dumps(answer)])
+    writer = MemoryWriter(engine)
+    found = asyncio.run(writer.revise_profile("The wearer likes dogs.", "The wearer likes cats."))
+    assert found == Proposal("one", "The wearer likes cats and dogs.")
+    asked = engine.calls[0]["messages"][-1].text
+    assert "old: The wearer likes cats." in asked
+    assert "new: The wearer likes dogs." in asked
+
+
+@pytest.mark.parametrize("answer", ["", "I cannot help with that.", '{"verdict": "replace", "text": "x"}'])
+def test_an_answer_about_two_lines_that_does_not_fit_is_none(answer: str) -> None:
+    engine = Engine([answer] * TRIES)
+    assert asyncio.run(MemoryWriter(engine).revise_profile("The wearer a.", "The wearer b.")) is None

@@ -67,6 +67,9 @@ class Author:
     async def profile_candidates(self, said: Sequence[str]) -> Any:
         return await self._answer("profile", said) or []
 
+    async def revise_profile(self, new: str, old: str) -> Any:
+        return await self._answer("revise", (new, old))
+
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:

@@ -23,6 +23,7 @@ from os1_edge.offload.engine import LanguageEngine, Message, Preempted, Schema, 
 from os1_edge.remember.chores import Busy
 from os1_edge.remember.keys import Keys
 from os1_edge.remember.profile import Candidate, telling
+from os1_edge.remember.revise import Proposal
 from os1_edge.remember.rows import WEARER, StoredContext, StoredEvent, StoredTurn
 from os1_edge.remember.sessions import content_words
 
@@ -84,6 +85,13 @@ class Facts(_Answer):
     facts: Annotated[list[Fact], Field(max_length=4)]
 
 
+class Revised(_Answer):
+    """What becomes of two lines of the profile."""
+
+    verdict: Literal["both", "one", "over"]
+    text: Annotated[str, Field(pattern=r"^The wearer [a-z][a-zA-Z0-9 ,'-]+[.]$")]
+
+
 A = TypeVar("A", bound=BaseModel)
 
 
@@ -110,6 +118,7 @@ SESSION = LanguageJob("summarise_session", SessionSummary, 150, own_words=True)
 KEYS = LanguageJob("index_keys", IndexPhrases, 150)
 IMPORTANCE = LanguageJob("importance", Rating, 12)
 PROFILE = LanguageJob("profile", Facts, 240)
+REVISE = LanguageJob("revise_profile", Revised, 90)
 
 
 _PLAIN = frozenset(
@@ -236,6 +245,11 @@ class MemoryWriter:
         schema["$defs"]["Fact"]["properties"]["quote"] = {"enum": [line.removeprefix("- ") for line in lines]}
         found = await ask(self._engine, PROFILE, schema, said="\n".join(lines))
         return [Candidate(f.kind, f.text, f.quote) for f in found.facts] if found else []
+
+    async def revise_profile(self, new: str, old: str) -> Proposal | None:
+        """See ``Writer``."""
+        found = await ask(self._engine, REVISE, new=_line(new), old=_line(old))
+        return Proposal(found.verdict, found.text) if found else None
 
 
 def _line(text: str) -> str:

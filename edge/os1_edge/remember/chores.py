@@ -22,9 +22,11 @@ from os1_edge.remember.importance import LEAST, MOST, importance_by_rule
 from os1_edge.remember.keys import Keys, grounded, keys_by_rule, merged
 from os1_edge.remember.learning import learn
 from os1_edge.remember.profile import Candidate, refused
+from os1_edge.remember.revise import Proposal, alike, apply_revision, judge_revision
 from os1_edge.remember.rows import (
     WEARER,
     Job,
+    ProfileEntry,
     Source,
     StoredContext,
     StoredEvent,
@@ -75,6 +77,10 @@ class Writer(Protocol):
         """What the wearer's utterances tell of the wearer."""
         ...
 
+    async def revise_profile(self, new: str, old: str) -> Proposal | None:
+        """What becomes of two lines of the profile that are alike."""
+        ...
+
 
 class Busy(Exception):
     """The chore made way for somebody who waits."""
@@ -88,6 +94,8 @@ class Draft:
     contexts: tuple[StoredContext, ...] = ()
     summary: StoredSummary | None = None
     turns: tuple[StoredTurn, ...] = ()
+    lines: tuple[ProfileEntry, ProfileEntry] | None = None
+    """Two lines of the profile, the new one first."""
 
     @property
     def text(self) -> str:
@@ -95,7 +103,7 @@ class Draft:
         return self.event.summary if self.event else self.summary.text if self.summary else ""
 
 
-Answer = str | int | Keys | list[Candidate] | None
+Answer = str | int | Keys | list[Candidate] | Proposal | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,12 @@ def read_session(store: Store, turn: int) -> Draft | None:
     if summary is not None and summary.text_by == "llm" and summary.turns == len(turns):
         return None
     return Draft(turns=turns)
+
+
+def read_lines(store: Store, row: int) -> Draft | None:
+    """A new line of the profile and the one nearest to it."""
+    lines = alike(store, row)
+    return Draft(lines=lines) if lines is not None else None
 
 
 def _turns(store: Store, session: str) -> tuple[StoredTurn, ...]:
@@ -227,6 +241,13 @@ def keep_candidates(store: Store, embed: Embed, draft: Draft, answer: Answer) ->
         )  # fmt: skip
 
 
+def keep_revision(store: Store, embed: Embed, draft: Draft, answer: Answer) -> None:
+    """One line out of two, where a model sees that and its words will do."""
+    assert draft.lines is not None
+    revision = judge_revision(*draft.lines, answer if isinstance(answer, Proposal) else None)
+    apply_revision(store, embed, draft.lines, revision)
+
+
 def keep_habit(store: Store, embed: Embed, draft: Draft, _answer: Answer) -> None:
     """What is done in the same place and time of day again and again."""
     if draft.event is not None:
@@ -267,6 +288,12 @@ async def _write_profile(writer: Writer, draft: Draft) -> Answer:
     return await writer.profile_candidates(said)
 
 
+async def _write_revision(writer: Writer, draft: Draft) -> Answer:
+    assert draft.lines is not None
+    new, old = draft.lines
+    return await writer.revise_profile(new.text, old.text)
+
+
 CHORES: dict[tuple[str, str], Chore] = {
     ("summarise", "event"): Chore(read_event, _write_event, keep_event_summary),
     ("summarise", "turn"): Chore(read_session, _write_session, keep_session_summary),
@@ -275,6 +302,7 @@ CHORES: dict[tuple[str, str], Chore] = {
     ("importance", "event"): Chore(read_event, _write_importance, keep_importance),
     ("importance", "summary"): Chore(read_summary, _write_importance, keep_importance),
     ("profile", "summary"): Chore(read_summary, _write_profile, keep_candidates),
+    ("revise", "profile"): Chore(read_lines, _write_revision, keep_revision),
     ("habit", "event"): Chore(read_event, None, keep_habit),
 }
 """(kind, table of the row): ``("summarise", "turn")`` is the session that ends with that turn."""

@@ -186,6 +186,11 @@ _THEMSELVES = (
 
 _SPREAD = (
     *_THEMSELVES,
+    # a line that tells two (`revise`) takes them along, unless it was named because of one of them
+    """INSERT OR IGNORE INTO going SELECT 'profile', p.id FROM profile p
+       JOIN going m ON m.kind = 'profile' AND m.id = p.superseded_by WHERE p.valid_to IS NULL
+       AND NOT EXISTS (SELECT 1 FROM profile o JOIN going g ON g.kind = 'profile' AND g.id = o.id
+         WHERE o.superseded_by = p.superseded_by AND o.valid_to IS NULL)""",
     # the context that was taken as it was said
     f"""INSERT OR IGNORE INTO going SELECT 'context', c.id FROM turns t JOIN contexts c
         ON c.time BETWEEN sooner(t.time) AND later(t.time) AND c.utterance = t.heard
@@ -214,6 +219,10 @@ _SPREAD = (
          SELECT 1 FROM profile_sources s WHERE s.profile_id = p.id
          AND NOT EXISTS (SELECT 1 FROM going g WHERE g.kind = s.source_kind AND g.id = s.source_id)
          AND NOT EXISTS (SELECT 1 FROM remade r WHERE r.kind = s.source_kind AND r.id = s.source_id))""",
+    # a line that tells two (`revise`) is no more when one of them goes; the other counts again
+    """INSERT OR IGNORE INTO going SELECT DISTINCT 'profile', p.superseded_by FROM profile p
+       JOIN going g ON g.kind = 'profile' AND g.id = p.id
+       WHERE p.superseded_by IS NOT NULL AND p.valid_to IS NULL""",
     "DELETE FROM remade WHERE EXISTS (SELECT 1 FROM going g WHERE g.kind = remade.kind AND g.id = remade.id)",
 )
 

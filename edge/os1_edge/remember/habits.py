@@ -22,6 +22,9 @@ LEAST_DAYS = 5
 SUREST = 0.9
 """Nobody said so; it was only seen."""
 
+SEEN = "The wearer is often "
+"""How a line begins that nobody said."""
+
 OVER_DAYS = 56
 """Days without it after which a habit is over."""
 
@@ -45,7 +48,7 @@ def habit_of(event: StoredEvent, recent: Sequence[StoredEvent]) -> tuple[str, in
     if len(days) < LEAST_DAYS:
         return None
     when = f"at {part}" if part in ("night", "noon") else f"in the {part}"
-    return f"The wearer is often {in_place(event.location)} {when}, {event.activity}.", len(days)
+    return f"{SEEN}{in_place(event.location)} {when}, {event.activity}.", len(days)
 
 
 def note_habit(store: Store, embed: Callable[[str], Vector], event: StoredEvent) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from os1_edge.remember import derived
 from os1_edge.remember.profile import Lesson, judge
+from os1_edge.remember.revise import alike, take_apart, take_apart_what_ends
 from os1_edge.remember.rows import WEARER, MadeBy, ProfileEntry, Source, StoredTurn
 from os1_edge.remember.statements import Statement, statements
 from os1_edge.remember.store import Store
@@ -39,6 +41,7 @@ def learn(
     """
     vector = embed(statement.text) if embed is not None else None
     with store.transaction():
+        take_apart_what_ends(store, statement, time)
         lesson = judge(
             statement,
             time,
@@ -80,6 +83,8 @@ def _apply(
             )
     if lesson.was_true_until is not None:
         store.end_profile(new, lesson.was_true_until)
+    elif alike(store, new) is not None:
+        derived.add_job(store, "revise", "profile", new)
 
 
 def _reinforce(store: Store, lesson: Lesson, source: Source, turn_id: str) -> None:
@@ -132,6 +137,12 @@ def withdraw(store: Store, turn: int, time: datetime) -> None:
             db.execute(
                 "UPDATE profile SET superseded_by = NULL, valid_to = NULL WHERE superseded_by = ?", (entry,)
             )
+            for (told_by,) in db.execute(
+                "SELECT superseded_by FROM profile WHERE id = ? AND superseded_by IS NOT NULL "
+                "AND valid_to IS NULL",
+                (entry,),
+            ).fetchall():
+                take_apart(store, told_by, time)
             for old, text, learned in ended:
                 store.add_item("profile", old, datetime.fromisoformat(learned), text, None)
             store.end_profile(entry, time)

@@ -105,7 +105,7 @@ def judge(
     if same.id in resting_on_it:
         return Lesson("it is known from the same words")
     confidence, evidence = max(reinforced(same.confidence), first), same.evidence + 1
-    if _words(statement.text) <= _words(same.text):
+    if content(statement.text) <= content(same.text):
         return Lesson(
             "it was said again", confidence=confidence, evidence=evidence,
             reinforces=same.id, supersedes=tuple(over),
@@ -150,7 +150,7 @@ def said_again(new: str, old: str, similarity: float) -> bool:
     same sort ("two cats", "three cats"), so the words of one line must be among the other's."""
     if similarity < SAME or (" not " in new) != (" not " in old):
         return False
-    a, b = _words(new), _words(old)
+    a, b = content(new), content(old)
     return a <= b or b <= a
 
 
@@ -186,7 +186,15 @@ _PASSING = re.compile(
 _LASTING = re.compile(r"\b(?:every|each|usually|always|often|never|\w+days|once a|twice a)\b", re.I)
 
 
-def _words(text: str) -> frozenset[str]:
+def is_line(text: str) -> bool:
+    """Whether ``text`` has the form of one line about the wearer, and says something."""
+    return re.fullmatch(r"The wearer [^.!?\n]{3,150}\.", text) is not None and not _NO_INFORMATION.search(
+        text
+    )
+
+
+def content(text: str) -> frozenset[str]:
+    """What a line says: the stems of its words that carry meaning."""
     return frozenset(_stem(word) for word in re.findall(r"\w+", text.casefold()) if word not in _FUNCTION)
 
 
@@ -231,7 +239,7 @@ def refused(candidate: Candidate, said: Sequence[str]) -> str | None:
         return "it will be over soon"
     if bool(_NOT.search(candidate.text)) != bool(_NOT.search(candidate.quote)):
         return "it turns what was said round"
-    invented = _words(candidate.text) - _words(candidate.quote) - {_stem(w) for w in _SAYING} - _SAYING
+    invented = content(candidate.text) - content(candidate.quote) - {_stem(w) for w in _SAYING} - _SAYING
     return f"{len(invented)} of its words were not said" if invented else None
 
 
