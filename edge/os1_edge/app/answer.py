@@ -13,15 +13,20 @@ from time import perf_counter
 
 from os1_edge.app.trace import TurnTrace, tell_failure
 from os1_edge.clock import Calendar
+from os1_edge.converse.ahead import Times
 from os1_edge.converse.commands import Command
 from os1_edge.converse.reply import Asked, Replier
+from os1_edge.converse.saying import Outcome, sayable, split
 from os1_edge.converse.sight import Sight
 from os1_edge.events import RATE, Samples, SpeechPaused, TurnEnded
 from os1_edge.faculties import Faculties
-from os1_edge.offload.engine import EngineError
+from os1_edge.see.place import guess_place
 from os1_edge.see.scene import SceneDescription
 from os1_edge.speak.clauses import ClauseSplitter
 from os1_edge.speak.heard import Word
+
+REST = "rest"
+"""From a prompt to the first sound of its reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class Answerer:
         self._before = before
         self._replier = replier
         self._calendar = calendar
+        self._times = Times()
+        """How long the rest of an answer takes once its prompt is there."""
         self._ears = ThreadPoolExecutor(1, thread_name_prefix="ears")
         self._mouth = ThreadPoolExecutor(1, thread_name_prefix="mouth")
 
@@ -86,15 +93,31 @@ class Answerer:
 
         return await asyncio.get_running_loop().run_in_executor(self._ears, work)
 
-    async def prepare(self, trace: TurnTrace, view: SceneDescription) -> Asked:
-        """Recalls for what was heard and writes the prompt."""
+    async def prepare(self, trace: TurnTrace, view: SceneDescription, waited_s: float | None = None) -> Asked:
+        """Recalls for what was heard and writes the prompt. With ``waited_s`` (since the wearer's last sound)
+        agents may use what is left of the budget."""
         trace.scene, trace.looked_at = view.sentence, view.attended
         now = self._calendar.at(trace.ended.end / RATE)
         began = perf_counter()
         before = self._before(trace.ended.end / RATE)
-        asked = await self._replier.prepare(trace.heard, now, *_sight(view, before))
+        asked = await self._replier.prepare(
+            trace.heard,
+            now,
+            *_sight(view, before),
+            place=_place(view, trace.heard),
+            left_s=self._left_s(waited_s),
+        )
         trace.recall_s, trace.hits = perf_counter() - began, list(asked.hits)
         return asked
+
+    def sounded(self, after_s: float) -> None:
+        """The first sound was there ``after_s`` seconds after the prompt."""
+        self._times.learn(REST, after_s)
+
+    def _left_s(self, waited_s: float | None) -> float | None:
+        """What agents may take of the budget; ``None``: nothing, as nobody knows what the rest takes."""
+        rest = self._times.predicted_s(REST)
+        return None if waited_s is None or rest is None else self._replier.budget_s - waited_s - rest
 
     def command(self, trace: TurnTrace) -> Command | None:
         """What the wearer commands with what was heard, instead of asking for a reply."""
@@ -109,36 +132,22 @@ class Answerer:
 
     async def clauses(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:
         """The reply's clauses as they are complete, only such as may be spoken; always at least one."""
-        if asked.plan.fixed is not None:
-            trace.route, trace.route_reason = "rule", asked.plan.reason
-            yield asked.plan.fixed
-            if asked.plan.closing:
-                yield asked.plan.closing
-            return
-        editor, wrong = self._replier.editor(asked), "the language engine said nothing"
-        try:
-            async with aclosing(self._written(trace, asked)) as written:
-                async for clause in written:
-                    edit = editor.take(clause)
-                    if edit.kind == "say":
-                        yield edit.text
-                        continue
-                    wrong = edit.reason
-                    if edit.kind != "leave off":
-                        break
-        except EngineError as e:
-            tell_failure(f"the language engine in turn {trace.ended.turn_id}", e)
-            wrong = trace.route_reason = "the language engine failed"
-            trace.route = "fallback"
-        if not editor.said:
-            trace.route, trace.route_reason = "fallback", wrong
-            yield asked.plan.fallback
-        if last := editor.last():
-            yield last
+        outcome = Outcome()
+        written = split(self._written(trace, asked), ClauseSplitter())
+        began = perf_counter()
+        async with aclosing(sayable(asked, written, self._replier.editor(asked), outcome)) as clauses:
+            async for clause in clauses:
+                if trace.first_clause_s is None and trace.first_token_s is not None:
+                    trace.first_clause_s = perf_counter() - began - trace.first_token_s
+                if outcome.route:
+                    trace.route, trace.route_reason = outcome.route, outcome.reason
+                yield clause
+        if outcome.error is not None:
+            tell_failure(f"the language engine in turn {trace.ended.turn_id}", outcome.error)
+            trace.route, trace.route_reason = "fallback", outcome.reason
 
     async def _written(self, trace: TurnTrace, asked: Asked) -> AsyncGenerator[str, None]:
-        """The clauses that the language engine writes."""
-        splitter = ClauseSplitter()
+        """What the language engine writes."""
         began = perf_counter()
         async with aclosing(self._replier.stream(asked)) as stream:
             async for text in stream:
@@ -146,12 +155,7 @@ class Answerer:
                     trace.first_token_s = perf_counter() - began
                     decision = self._replier.decision
                     trace.route, trace.route_reason = decision.route, decision.reason
-                for clause in splitter.add(text):
-                    _note_first_clause(trace, began)
-                    yield clause
-        for clause in splitter.finish():
-            _note_first_clause(trace, began)
-            yield clause
+                yield text
 
     async def say(self, trace: TurnTrace, clause: str) -> Spoken | None:
         """``clause`` as speech; nothing where the voice failed, or the clause holds nothing to say."""
@@ -169,11 +173,12 @@ class Answerer:
         return Spoken(clause, speech.samples, speech.rate, speech.words)
 
 
+def _place(view: SceneDescription, heard: str) -> str:
+    """Location and activity, as far as rules can tell."""
+    guess = guess_place(view, heard)
+    return f"{guess.location}, {guess.activity}"
+
+
 def _sight(view: SceneDescription, before: tuple[str, ...]) -> tuple[str, Sight]:
     """The scene for the prompt, and what is looked at apart from it."""
     return view.whole or view.sentence, Sight(view.attended, view.in_view, before)
-
-
-def _note_first_clause(trace: TurnTrace, began: float) -> None:
-    if trace.first_clause_s is None and trace.first_token_s is not None:
-        trace.first_clause_s = perf_counter() - began - trace.first_token_s

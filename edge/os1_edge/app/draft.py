@@ -54,6 +54,8 @@ class Draft:
         self._answerer, self._floor = answerer, floor
         self._hearing = hearing or Hearing(answerer, paused)
         self._looked_at = view
+        self._began = asyncio.get_running_loop().time() - (paused.decided - paused.end) / RATE
+        """When the wearer's last sound was, on the loop's clock."""
         self._task = asyncio.create_task(self._work())
 
     def void(self) -> None:
@@ -89,13 +91,18 @@ class Draft:
         return verdict
 
     async def _compose(self) -> None:
+        loop = asyncio.get_running_loop()
         if self._looked_at is not None:
             self.view = await self._looked_at.description()
-        self.asked = await self._answerer.prepare(self.trace, self.view)
+        self.asked = await self._answerer.prepare(self.trace, self.view, loop.time() - self._began)
+        prepared, sounded = loop.time(), False
         async with aclosing(self._answerer.clauses(self.trace, self.asked)) as clauses:
             async for clause in clauses:
                 self.composed.append(clause)
                 if (spoken := await self._answerer.say(self.trace, clause)) is not None:
+                    if not sounded:
+                        self._answerer.sounded(loop.time() - prepared)
+                    sounded = True
                     await self.clauses.put(spoken)
 
 

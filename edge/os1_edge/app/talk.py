@@ -14,6 +14,7 @@ from typing import Any
 
 from os1_edge.app.answer import Spoken
 from os1_edge.app.commanding import Commanding
+from os1_edge.app.contexts import Contexts
 from os1_edge.app.draft import Draft
 from os1_edge.app.floor import Answering, Floor, Verdict
 from os1_edge.app.initiative import FirstWords, Initiative
@@ -21,7 +22,7 @@ from os1_edge.app.trace import Observer, TurnTrace, tell_failure
 from os1_edge.clock import Calendar
 from os1_edge.converse.commands import Command
 from os1_edge.converse.reply import Replier
-from os1_edge.events import RATE, RealtimeContext, TurnEnded
+from os1_edge.events import RATE, TurnEnded
 from os1_edge.faculties import Faculties
 from os1_edge.see.place import PlaceGuess, guess_place
 from os1_edge.see.scene import SceneDescription
@@ -73,6 +74,7 @@ class Talk:
         self._floor = floor
         self._player = player
         self._calendar = calendar
+        self.contexts = Contexts(faculties.memory, calendar, replier.contexts)
         self._observer = observer
         self._say, self._commanding, self._initiative = say, commanding, initiative
         self._kept, self._answered = kept, answered
@@ -247,6 +249,5 @@ class Talk:
         self, at_s: float, view: SceneDescription, utterance: str, place: PlaceGuess
     ) -> None:
         """What was seen and said at session second ``at_s`` is remembered."""
-        context = RealtimeContext(at_s, view.sentence, utterance, place.location, place.activity)
-        await self._faculties.memory.keep_context(context, self._calendar.at(at_s))
+        await self.contexts.keep(at_s, view.sentence, utterance, place)
         await self._initiative.at_place(place.location, self._calendar.at(at_s))

@@ -14,7 +14,7 @@ import json
 import re
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -174,11 +174,10 @@ def measured(
     threads: int,
     *,
     wrong: bool,
-) -> list[dict[str, object]]:
+) -> Iterator[dict[str, object]]:
     """One row a model and ablation."""
     embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
     background = next((suite.background for suite in suites if suite.background), ())
-    rows: list[dict[str, object]] = []
     for model in models:
         engine = LocalLlama(os1_models.path(model), threads)
         try:
@@ -201,10 +200,9 @@ def measured(
                 }
                 if wrong:
                     row["wrong"] = [(o.case.name, o.reply, o.route, o.fault) for o in found if o.fault]
-                rows.append(row)
+                yield row
         finally:
             engine.close()
-    return rows
 
 
 @click.command()

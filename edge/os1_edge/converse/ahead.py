@@ -62,6 +62,10 @@ class Times:
             return None
         return known.srtt_s + K * known.rttvar_s
 
+    def learn(self, kind: str, seconds: float) -> None:
+        """A job of that kind took so long."""
+        self._kinds.setdefault(kind, Rtt()).sample(seconds)
+
     @asynccontextmanager
     async def measured(self, kind: str) -> AsyncIterator[None]:
         """Learns from what is done inside; of what was given up, only that it was not quicker."""

@@ -10,6 +10,7 @@ from os1_edge.config import Config
 from os1_edge.converse.ablation import LEAVES_OUT, Part
 from os1_edge.converse.ahead import Ahead, Thoughts
 from os1_edge.converse.balance import asks
+from os1_edge.converse.context import ContextAgent
 from os1_edge.converse.editing import Editor
 from os1_edge.converse.evidence import SUGGESTED, queries, standing
 from os1_edge.converse.history import Conversation, as_turns, by_rule
@@ -67,6 +68,13 @@ class Replier:
         self._conversation = Conversation(config.converse.history, config.converse.session_gap_s)
         by_model = config.converse.agents == "model"
         self._ahead = Ahead(engine, memory, config.converse.session_gap_s, by_model=by_model)
+        self.contexts = ContextAgent(engine) if by_model else None
+        """Tells where the wearer is; ``None``: rules alone do."""
+
+    @property
+    def budget_s(self) -> float:
+        """From the wearer's last sound to the reply's first."""
+        return self._settings.voice_to_voice_s
 
     async def warm(self) -> None:
         """Has the engine read the prompt's beginning ahead of the first turn."""
