@@ -1,0 +1,220 @@
+"""Worker processes: prefixes, cancels, deaths, replacement, and pictures that stay apart.
+
+Most of it with tiny models of random weights, which behave like any other."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+import os1_models
+from os1_cloud.engines import BadImage, EngineError, Finished, Piece, Prompt, Turn
+from os1_cloud.engines.llama import Llama, Llava
+from os1_cloud.engines.worker import Recycle
+
+PATIENCE_S = 120
+LONG = "The wearer met Anna at the station and they talked about the garden. " * 10
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny language model; a token a byte."""
+    return _tiny(tmp_path_factory.mktemp("llm"), "qwen2.5-vl")[0]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A tiny vision model and its projector."""
+    return _tiny(tmp_path_factory.mktemp("vlm"), "llava")
+
+
+@pytest.fixture
+def slow() -> Path:
+    """A real model, which takes its time to read."""
+    for name in ("smollm2-135m", "qwen2.5-0.5b"):
+        if os1_models.installed(name) is not None:
+            return os1_models.path(name)
+    pytest.skip("no small language model is pulled; run: os1 models pull qwen2.5-0.5b")
+
+
+def _tiny(folder: Path, kind: str) -> tuple[Path, Path]:
+    pytest.importorskip("gguf", reason="tiny models are made with the gguf package")
+    from tiny_vlm import write_tiny_vlm
+
+    weights, projector = write_tiny_vlm(folder, kind)  # type: ignore[arg-type]
+    return weights, projector
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
+
+
+async def loaded(model: Path, recycle: Recycle = Recycle()) -> Llama:  # noqa: B008 - frozen
+    engine = Llama("m", model, threads=1, context=2048, recycle=recycle)
+    await engine.start()
+    return engine
+
+
+async def ended(engine: Llama | Llava) -> None:
+    engine.close()
+    await asyncio.sleep(0.1)  # for the loop to reap the process
+
+
+def prompt(text: str, session: str = "", tokens: int = 6, prefix: str = "", said: str = "") -> Prompt:
+    turns = (Turn("system", f"Be brief. {said}"), Turn("user", text))
+    return Prompt(turns, tokens, session=session, prefix=prefix)
+
+
+async def answered(engine: Llama | Llava, asked: Prompt) -> tuple[str, Finished]:
+    text = ""
+    async with aclosing(engine.generate(asked)) as parts:
+        async for part in parts:
+            if isinstance(part, Finished):
+                return text, part
+            text += part.text
+    raise AssertionError("no end")
+
+
+def test_what_was_read_for_a_wearer_is_kept_while_others_ask_and_never_serves_them(model: Path) -> None:
+    async def story() -> None:
+        engine = await loaded(model)
+        text, first = await answered(engine, prompt("Who was met?", "ann/s", said=LONG))
+        assert first.cached_tokens == 0
+        other, second = await answered(engine, prompt("Who was met?", "bob/s", said=LONG))
+        assert second.cached_tokens == 0  # the same words, another wearer
+        again, third = await answered(engine, prompt("Who was met?", "ann/s", said=LONG))
+        assert third.cached_tokens >= first.prompt_tokens - 1
+        assert text == other == again
+        _, alone = await answered(engine, prompt("Who was met?", "", said=LONG))
+        assert alone.cached_tokens == 0
+        await ended(engine)
+
+    run(story)
+
+
+def test_an_answer_goes_on_behind_what_the_wearer_has_heard(model: Path) -> None:
+    async def story() -> None:
+        engine = await loaded(model)
+        whole, _ = await answered(engine, prompt("Count from one to five.", tokens=12))
+        half = whole[: len(whole) // 2]
+        rest, _ = await answered(engine, prompt("Count from one to five.", tokens=12, prefix=half))
+        assert rest
+        assert not rest.startswith(half)
+        await ended(engine)
+
+    run(story)
+
+
+@pytest.mark.models
+def test_a_cancel_while_the_prompt_is_being_read_stops_without_killing_the_worker(slow: Path) -> None:
+    async def story() -> None:
+        engine = await loaded(slow)
+        reading = engine.generate(prompt("Who was met?", "ann/s", said=LONG))
+        step = asyncio.ensure_future(anext(reading))
+        await asyncio.sleep(0.2)
+        assert not step.done()  # it is still reading
+        began = time.monotonic()
+        step.cancel()
+        await asyncio.wait({step})
+        await reading.aclose()
+        took = time.monotonic() - began
+        _, after = await answered(engine, prompt("Who was met?", "ann/s", said=LONG))
+        assert engine.worker.starts == 1, f"killed after {took:.1f} s"
+        assert after.cached_tokens < after.prompt_tokens - 1  # it really had not read it all
+        await ended(engine)
+
+    run(story)
+
+
+def test_a_worker_that_dies_fails_one_answer_and_the_next_works(model: Path) -> None:
+    async def story() -> None:
+        engine = await loaded(model)
+        dying = engine.generate(prompt("Count to fifty.", tokens=200))
+        await anext(dying)
+        assert engine.worker.pid is not None
+        os.kill(engine.worker.pid, signal.SIGKILL)
+        with pytest.raises(EngineError, match="died"):
+            async for _ in dying:
+                pass
+        text, _ = await answered(engine, prompt("Hello."))
+        assert text
+        assert engine.worker.starts == 2
+        await ended(engine)
+
+    run(story)
+
+
+def test_a_worker_is_replaced_as_planned_between_two_answers(model: Path) -> None:
+    async def story() -> None:
+        engine = await loaded(model, Recycle(jobs=2))
+        first = engine.worker.pid
+        texts = [(await answered(engine, prompt("Hello.")))[0] for _ in range(3)]
+        assert engine.worker.starts == 2
+        assert engine.worker.pid != first
+        assert len(set(texts)) == 1
+        await ended(engine)
+
+    run(story)
+
+
+def test_a_file_that_is_no_model_is_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"no model")
+
+    async def story() -> None:
+        engine = Llama("m", tmp_path / "m.gguf", threads=1)
+        with pytest.raises(EngineError, match="cannot be loaded"):
+            await engine.start()
+        await ended(engine)
+
+    run(story)
+
+
+# --- pictures, with a tiny model of random weights
+
+
+def jpeg(shade: int) -> bytes:
+    import cv2
+    import numpy as np
+
+    pixels = np.full((64, 64, 3), shade, np.uint8)
+    pixels[16:48, 8 : 8 + shade % 40 + 8] = 255 - shade
+    return bytes(cv2.imencode(".jpg", pixels)[1])
+
+
+def look(session: str, *images: bytes) -> Prompt:
+    return Prompt((Turn("user", "What is this?", images),), 8, session=session)
+
+
+def test_a_picture_changes_the_answer_and_is_gone_for_the_next_wearer(tiny: tuple[Path, Path]) -> None:
+    async def story() -> None:
+        engine = Llava("v", *tiny, threads=1, context=1024)
+        await engine.start()
+        alone, _ = await answered(engine, look("bob/s"))
+        seen, with_picture = await answered(engine, look("ann/s", jpeg(30)))
+        after, _ = await answered(engine, look("bob/s"))
+        assert with_picture.prompt_tokens > 16
+        assert after == alone  # nothing of ann's picture is left
+        assert seen != alone
+        await ended(engine)
+
+    run(story)
+
+
+def test_what_is_no_picture_is_refused_and_the_next_one_is_seen(tiny: tuple[Path, Path]) -> None:
+    async def story() -> None:
+        engine = Llava("v", *tiny, threads=1, context=1024)
+        await engine.start()
+        with pytest.raises(BadImage):
+            await answered(engine, look("s", b"\xff\xd8 no jpeg"))
+        parts = [part async for part in engine.generate(look("s", jpeg(30)))]
+        assert isinstance(parts[-1], Finished)
+        assert all(isinstance(part, Piece) for part in parts[:-1])
+        assert engine.worker.starts == 1
+        await ended(engine)
+
+    run(story)
