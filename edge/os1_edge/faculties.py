@@ -71,7 +71,7 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
         eyes=_eyes(config.see, paths),
         memory=Memory(store, embedder, rules, remember.event_threshold, config.converse.session_gap_s),
         llm=LocalLlama(paths[config.converse.model], config.converse.threads, config.converse.context_tokens),
-        far=_server(config),
+        far=server(config),
         voice=Piper(paths[config.speak.voice], config.speak.speed, threads=config.speak.threads),
         faces=FaceFinder(paths["centerface"]) if config.see.blur_faces else None,
     )
@@ -88,7 +88,12 @@ def _eyes(see: See, paths: Mapping[str, Path]) -> SceneDescriber:
     return SceneDescriber(detector, faces, reader, see.gaze.scene_fov_deg)
 
 
-def _server(config: Config) -> RemoteEngine | None:
+def server(config: Config) -> RemoteEngine | None:
+    """The offload server, where one is configured.
+
+    Raises:
+        EngineError: a file named for it cannot be read.
+    """
     offload = config.offload
     if offload.server is None:
         return None

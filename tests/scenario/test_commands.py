@@ -65,7 +65,7 @@ def test_everything_about_somebody_is_forgotten_only_after_a_yes(
 ) -> None:
     told = Companion(tmp_path).say(1.0, "My sister Anna lives in Rome.").say(6.0, "I had soup today.")
     told.say(11.0, "Forget everything about Anna.").say(17.0, word).live()
-    assert "Shall I forget everything about anna?" in replies(told)[2]
+    assert "Shall I forget everything about Anna?" in replies(told)[2]
     assert in_memory(tmp_path, "anna") is not gone
     assert in_memory(tmp_path, "soup")
 

@@ -25,7 +25,7 @@ COMMANDS = {
     ],
     "forget all": ["Forget everything.", "Forget everything you know about me.", "Forget me.", "Forget all."],
     "known": [
-        "What do you know about me?", "Tell me everything you know about me.", "So, what do you know about me?",
+        "What do you know about me?", "Tell me all you know about me.", "So what do you know about me?",
         "What have you learned about me so far?", "Was weißt du über mich?", "¿Qué sabes de mí?",
         "Qu'est-ce que tu sais de moi ?",
     ],
@@ -49,7 +49,7 @@ TALK = [
     "Stop at the shop on the way home.", "I want to stop smoking.", "The bus stop is over there.",
     "Don't forget that I have an exam tomorrow.", "I forgot that it was her birthday.",
     "I can't forget what he said.", "Did you forget that I like tea?", "I keep forgetting my keys.",
-    "Never forget that.", "Let's forget about her.", "Forget about him, he is not worth it to anybody I know.",
+    "Never forget that.", "Let's forget about her.", "Forget about him, he is not worth it to anybody.",
     "Forget what he said about the last hour of the film.", "I spent the last hour in the kitchen.",
     "Repeat after me, one two three.", "What did you say about the exam?", "History repeats itself.",
     "What do you know about Mexico?", "What do you know about my sister?", "Who knows about me?",
@@ -60,7 +60,7 @@ TALK = [
     "How do I undo the last change?", "Wait for me at the station.", "Enough about work.",
     "He told me to shut up.", "Quiet places are hard to find.", "Say hello to Tom again.",
     "Forget everything the teacher said about it, it was wrong.", "Hold on to the rail.", "", "Please.",
-    "Forget about the last 500 weeks.", "Can you stop by the bakery?", "Don't stop.", "I said stop it to him.",
+    "Forget about the last 500 weeks.", "Can you stop by the bakery?", "Don't stop.", "I said stop it.",
     "Forget everything about it.", "Para mi hermana compré un libro.",
 ]  # fmt: skip
 
@@ -102,11 +102,11 @@ def test_a_span_to_forget_is_read(heard: str, span: timedelta | None) -> None:
 @pytest.mark.parametrize(
     ("heard", "what"),
     [
-        ("Forget everything about my ex-wife.", "ex-wife"),
-        ("Please forget everything you know about Tom.", "tom"),
-        ("Forget about the surprise party.", "surprise party"),
-        ("Delete everything I told you about the money.", "money"),
-        ("Vergiss alles über Peter.", "peter"),
+        ("Forget everything about my ex-wife.", "my ex-wife"),
+        ("Please forget everything you know about Tom.", "Tom"),
+        ("Forget about the surprise party.", "the surprise party"),
+        ("Delete everything I told you about the money.", "the money"),
+        ("Vergiss alles über Peter.", "Peter"),
     ],
 )
 def test_what_is_to_be_forgotten_is_named(heard: str, what: str) -> None:

@@ -162,6 +162,40 @@ def test_a_memory_that_the_prompt_holds_is_spoken(sentence: str, evidence: str) 
     assert unfounded(sentence, evidence) is None
 
 
+def test_where_a_thing_of_the_wearers_is_is_not_made_up() -> None:
+    heard = "Where is the spare key?"
+    assert Editor(heard, heard).take("The spare key is in your backpack.").kind == "wrong"
+    told = f"Fact from Monday: The spare key is in your backpack\n{heard}"
+    assert Editor(heard, told).take("The spare key is in your backpack.").kind == "say"
+    asked = "What can I do in the evening?"
+    assert Editor(asked, asked).take("You could read your favourite book.").kind == "say"
+
+
+@pytest.mark.parametrize(
+    ("heard", "clause"),
+    [
+        ("Ich habe morgen eine Prüfung.", "Ich habe morgen eine Prüfung."),
+        ("I have an exam tomorrow.", "I am so excited to have an exam."),
+        ("I love peanuts.", "I love peanuts too."),
+    ],
+)
+def test_the_wearers_matter_is_not_made_its_own(heard: str, clause: str) -> None:
+    assert Editor(heard, heard).take(clause).kind == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("heard", "clause"),
+    [
+        ("I have an exam tomorrow.", "I hope the exam goes well."),
+        ("I lost my job.", "I am so sorry about the job."),
+        ("Is the bus late?", "Yes, the bus is late."),
+        ("I love peanuts.", "I know that you love peanuts."),
+    ],
+)
+def test_sympathy_may_use_the_wearers_words(heard: str, clause: str) -> None:
+    assert Editor(heard, heard).take(clause).kind == "say"
+
+
 def test_a_claim_cut_over_two_clauses_is_still_one() -> None:
     editor = Editor("Hello.", "The wearer says: Hello.")
     assert editor.take("You told me,").kind == "say"

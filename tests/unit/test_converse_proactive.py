@@ -8,7 +8,8 @@ from datetime import datetime, time, timedelta
 import pytest
 
 from os1_edge.converse import proactive
-from os1_edge.converse.proactive import Occasion, Rules, State, decide, greeted, within
+from os1_edge.converse.greeting import greeted, introduced
+from os1_edge.converse.proactive import Occasion, Rules, State, decide, within
 from os1_edge.converse.reminders import found
 
 MONDAY = datetime(2026, 3, 2, 10)
@@ -143,3 +144,15 @@ def test_a_person_greeted_is_named() -> None:
         assert greeted(nobody, ("Samantha",)) is None, nobody
     words = proactive.of_person("Tom", "My neighbour Tom has a new dog", MONDAY).words
     assert words == "About Tom: Your neighbour Tom has a new dog."
+
+
+def test_who_says_their_name_is_greeted_by_it() -> None:
+    for heard in ("My name is Peter.", "Hello, my name is Peter.", "Ich heiße Peter.", "Call me Peter!"):
+        assert introduced(heard) == "Peter", heard
+    for other in (
+        "My name is on the list.",
+        "Call me later.",
+        "My name is Peter and I live in Rome.",
+        "Peter.",
+    ):
+        assert introduced(other) is None, other

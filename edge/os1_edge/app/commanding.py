@@ -114,7 +114,9 @@ class Commanding:
 
     async def _forget_about(self, command: Command, now: datetime, language: str) -> str:
         plan = await self._memory.would_forget_about(command.what)
-        what = text("about", language, name=command.what)
+        turned = addressed(command.what)  # "my sister" is "your sister"; names keep their capitals
+        name = turned if command.what[:1].isupper() else turned[:1].lower() + turned[1:]
+        what = text("about", language, name=name)
         return self._ask(plan, _Pending(command, None), what, now, language)
 
     def _ask(self, plan: Forgetting, pending: _Pending, what: str, now: datetime, language: str) -> str:

@@ -21,6 +21,7 @@ from os1_edge.app.trace import tell_failure
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Converse
 from os1_edge.converse import proactive, safety
+from os1_edge.converse.greeting import greeted
 from os1_edge.converse.manners import Manners
 from os1_edge.converse.proactive import Occasion, Rules, State, decide
 from os1_edge.converse.question import kind_of
@@ -140,7 +141,7 @@ class Initiative:
             self._distress = time
         if found(heard, time) is not None:
             await self._refresh()
-        name = proactive.greeted(heard, (self._manners.persona.name,))
+        name = greeted(heard, (self._manners.persona.name,))
         if name is not None and (known := await self._memory.run(partial(self._of, name, turn_id))):
             self._add(proactive.of_person(name, known, time, self._manners.spoken))
 

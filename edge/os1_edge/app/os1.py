@@ -28,6 +28,7 @@ from os1_edge.app.night import Night, retention
 from os1_edge.app.partials import Partials
 from os1_edge.app.scenery import Overheard, Scenery
 from os1_edge.app.talk import EndedTurn, Talk
+from os1_edge.app.thinking import Thinking
 from os1_edge.app.trace import Observer
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config
@@ -95,12 +96,14 @@ class Os1:
         thumbnails: bool = False,
         routes: Journal | None = None,
         chance: random.Random | None = None,
+        back: str = "press the button",
     ) -> None:
         """``echo`` takes the speaker's sound out of the microphone's, where both share a room; with ``wake``
         only what follows the wake word is heard. ``turn_ids`` makes the ids of turns, which a memory that
         outlives the run must not have seen before. ``gaze`` follows the eye camera; ``light`` is the capture
         light; with ``thumbnails`` the observer is given small copies of frames, without faces.
-        ``routes`` keeps where answers were made, and why; a seeded ``chance`` makes a run repeatable."""
+        ``routes`` keeps where answers were made, and why; a seeded ``chance`` makes a run repeatable.
+        ``back``: the line of ``converse.texts`` that says how a muted companion hears again."""
         self._config = config
         self._observer = observer
         self._faculties = faculties
@@ -124,7 +127,7 @@ class Os1:
         self._floor = Floor(self._player, config.hear.language)
         manners = self._replier.manners
         self._initiative = Initiative(config.converse, faculties.memory, manners, clock, calendar)
-        links = Links(self._forgot, self.mute, lambda: online(self._engine.watch))
+        links = Links(self._forgot, self.mute, lambda: online(self._engine.watch), back)
         self._commanding = Commanding(faculties.memory, manners, links)
         self._talk = Talk(
             faculties,
@@ -163,6 +166,7 @@ class Os1:
         self._paused = False
         self._step = STEPS[0]
         self._night = Night(config, faculties, clock, calendar)
+        self._thinking = Thinking(self._replier, self._talk.contexts, clock, calendar)
 
     def _ears(self, echo: Canceller | None, wake: Spotter | None, ids: Callable[[], str] | None) -> Listening:
         hear = self._config.hear
@@ -192,7 +196,10 @@ class Os1:
             muted=lambda: self._listening.capture.muted,
             speak=self._talk.speak_first,
         )
-        aside = [asyncio.create_task(work) for work in (self._night.run(), self._initiative.run(stage))]
+        aside = [
+            asyncio.create_task(work)
+            for work in (self._night.run(), self._thinking.run(), self._initiative.run(stage))
+        ]
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.looking.take(camera))
@@ -275,6 +282,7 @@ class Os1:
         """See ``Listener``."""
         self._paused = False
         self._night.wake()
+        self._thinking.wake()
         self._floor.wearer_speaks(event.turn_id, event.at / RATE)
         self._partials.begin()
         self._engine.wearer_speaks()
@@ -364,6 +372,7 @@ class Os1:
     def _rest(self) -> None:
         if not self._floor.busy and not self._listening.speaking and self._step.background:
             self._night.rest()
+            self._thinking.rest()
 
     async def _keep_pauses(self) -> None:
         """What was learned of the wearer's pauses, where it has changed: a write waits for the disk."""

@@ -46,14 +46,34 @@ def claims(sentence: str) -> bool:
     return _CLAIM.search(sentence.replace("’", "'")) is not None
 
 
-def unfounded(sentence: str, evidence: str) -> str | None:
+_ASKS_FACT = re.compile(
+    r"^\W*(?:(?:and|so|hey|ok|okay|please|tell me|do you know|can you tell me)\W+)*"
+    r"(?:where|when|who|whose|what|which)(?:'s|\b)(?!.*\b(?:can|could|should|would|might|may|to do)\b)",
+    re.I,
+)
+_OF_THE_WEARER = re.compile(
+    r"\byour\b|\byou(?:'re|'ve)?(?: (?:have|had|are|were|live|work|went|put|left|parked|bought|met|like|love"
+    r"|prefer|keep|kept|lost|gave|ate|saw|always|usually|often))\b",
+    re.I,
+)
+
+
+def presumes(sentence: str, heard: str) -> bool:
+    """Whether ``sentence`` answers a question about the wearer with a fact of the wearer's: where their key
+    is, whom they met. It is as good as a claim to remember."""
+    asked = heard.replace("’", "'")
+    return _ASKS_FACT.search(asked) is not None and _OF_THE_WEARER.search(sentence) is not None
+
+
+def unfounded(sentence: str, evidence: str, heard: str = "") -> str | None:
     """Why ``sentence`` must not be spoken; ``None`` when it claims no memory, or one that ``evidence`` holds.
 
     Args:
         sentence: a sentence of the reply, as far as it is written.
         evidence: all that the prompt told: facts, what was recalled, the wearer's words.
+        heard: what is answered.
     """
-    if not claims(sentence):
+    if not claims(sentence) and not presumes(sentence, heard):
         return None
     known = set(content_words(evidence))
     if set(re.findall(r"\d+", sentence)) - set(re.findall(r"\d+", evidence)):

@@ -173,7 +173,7 @@ def recognise(heard: str) -> Command | None:
     for kind, pattern in _PATTERNS:
         if pattern.fullmatch(text):
             return Command(kind)
-    return _since(text) or _about(text) or _remember(text, heard)
+    return _since(text) or _about(text, heard) or _remember(text, heard)
 
 
 def confirmed(heard: str) -> bool:
@@ -226,17 +226,18 @@ def _since(text: str) -> Command | None:
     return None
 
 
-def _about(text: str) -> Command | None:
+def _about(text: str, heard: str) -> Command | None:
     found = _ABOUT.fullmatch(text)
     if found is None:
         return None
-    what = re.sub(r"^(?:the|my|our|a|an) ", "", _named(found, ("what", "de", "es", "fr")).strip())
+    what = _named(found, ("what", "de", "es", "fr")).strip()
     if what in ("me", "myself", "us", "mich", "mí", "moi"):
         return Command("forget all")
-    first, *others = what.split()
+    first, *others = re.sub(r"^(?:the|my|our|a|an) ", "", what).split()
     if first in _POINTING or len(others) >= LONGEST_ABOUT or not re.search(r"\w{2}", what):
         return None
-    return Command("forget about", what=what)
+    at = heard.lower().find(what)
+    return Command("forget about", what=heard[at : at + len(what)] if at >= 0 else what)
 
 
 def _remember(text: str, heard: str) -> Command | None:

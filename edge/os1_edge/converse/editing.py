@@ -83,7 +83,7 @@ class Editor:
             return Edit("end", "", f"{most} sentences are enough")
         if (found := fault(clause, self.heard, self.mind, self.said)) is not None:
             return Edit("wrong", "", found)
-        if (found := unfounded(self._sentence(clause), self.evidence)) is not None:
+        if (found := unfounded(self._sentence(clause), self.evidence, self.heard)) is not None:
             return Edit("wrong", "", found)
         if dose := safety.doses(clause, self.evidence):
             return Edit("wrong", "", f"it names a dose of its own: {dose}")

@@ -20,6 +20,10 @@ _PROMPT = re.compile(
 )
 
 _OWN = re.compile(r"\b(?:I|I'm|me|my|mine)\b", re.I)
+_MINE = re.compile(
+    rf"{_OWN.pattern}|\b(?:ich|mein\w*|mir|mich|yo|mis?|tengo|estoy|soy|je|j'\w+|mon|mes|moi)\b", re.I
+)
+"""The same in the languages of ``texts``."""
 
 ECHO = 3
 """This many of the wearer's words in a row, with an "I" among them, are an echo."""
@@ -41,11 +45,29 @@ def fault(clause: str, heard: str, health: Sequence[str] = (), before: str = "")
     if _loops(words, 3) or _loops([*re.findall(r"[\w']+", before.lower()), *words], 6):
         return "it runs in a loop"
     said = " ".join(re.findall(r"[\w']+", heard.lower()))
-    if _OWN.search(clause) and len(words) >= ECHO and " ".join(words) in said:
+    if _MINE.search(clause) and len(words) >= ECHO and " ".join(words) in said:
         return "it says the wearer's own words as its own"
+    if _takes_over(clause, heard):
+        return "it speaks of the wearer's matter as its own"
     if any(_offers(clause, line) for line in health):
         return "it offers what the wearer must not have"
     return None
+
+
+_ITS_OWN = re.compile(
+    r"^\W*(?:oh|yes|yeah|well|ah)?\W*I(?:'m|'ve|'ll)?\b(?!.*\b(?:sorry|glad|hope|wish|hear|understand"
+    r"|remember|know"
+    r"|see|believe|think|agree|recall|note|help|here|proud|happy for|will|can|suggest|recommend)\b)",
+    re.I,
+)
+"""A companion may be sorry, glad, or of use; it has no exam, no sister and no peanuts."""
+
+
+def _takes_over(clause: str, heard: str) -> bool:
+    """Whether ``clause`` tells of itself what the wearer told of themselves: "I am excited for my exam"."""
+    if not _OWN.search(heard) or not _ITS_OWN.search(clause) or re.search(r"\byou", clause, re.I):
+        return False
+    return bool(set(content_words(clause)) & set(content_words(heard)))
 
 
 def _loops(words: Sequence[str], length: int) -> bool:

@@ -14,6 +14,7 @@ from os1_edge.config import Converse
 from os1_edge.converse import balance, safety
 from os1_edge.converse.commands import Command, answer, recognise
 from os1_edge.converse.editing import Editor, Limits
+from os1_edge.converse.greeting import introduced
 from os1_edge.converse.language import LANGUAGES, NAMES, instruction, language_of
 from os1_edge.converse.persona import Persona, load, share_of
 from os1_edge.converse.prompt import NO_IDEA, NOTED, NOTHING_IN_VIEW, UNKNOWN, Plan
@@ -63,6 +64,9 @@ class Manners:
         if (command := recognise(heard)) is not None and command.kind == "remember" and not care.fixed:
             noted = text("noted", language)
             return replace(plan, fixed=noted, fallback=noted, reason="the wearer wants it remembered")
+        if (name := introduced(heard)) is not None:
+            nice = text("nice to meet you", language, name=name)
+            return replace(plan, fixed=nice, fallback=nice, mentions=(), reason="the wearer says their name")
         if care.fixed:
             return replace(plan, fixed=care.fixed, fallback=care.fixed, reason=care.reason)
         extra = " ".join(filter(None, (care.instruction, instruction(language))))

@@ -8,8 +8,7 @@ and a few times a day, never at night, never over anybody; and of the same thing
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Literal
@@ -146,27 +145,6 @@ def of_place(place: str, said: str, now: datetime, language: str = "en") -> Occa
     """The wearer has come to a place at which they ``said`` something on an earlier day."""
     words = text("at this place", language, what=_once(addressed(said)))
     return Occasion("place", f"place {place} {now:%Y-%m-%d}", words, now, now + PLACE_LASTS)
-
-
-_GREETING = re.compile(
-    r"(?i:(?:(?:oh|ah|well|look|and)[,! ]+)*(?:hi|hello|hey|good (?:morning|afternoon|evening)"
-    r"|nice to (?:see|meet) you|hallo|hola|bonjour|salut)(?: there)?),? (?P<name>[A-Z][\w'’-]+)\b"
-    r"(?! (?:is|was|has|said)\b)"
-)
-_NOBODY = frozenset(
-    """os os-1 samantha everyone everybody all guys folks you my the there darling dear honey mate and how
-    what it i this that nice good thanks sir madam""".split()  # noqa: SIM905
-)
-
-
-def greeted(heard: str, own: Collection[str] = ()) -> str | None:
-    """The name of somebody whom the wearer greets; ``own`` are the companion's names."""
-    found = _GREETING.match(heard.strip())
-    if found is None:
-        return None
-    name = found["name"].rstrip("'’-")
-    own_names = {word for n in own for word in n.casefold().split()}
-    return None if name.casefold() in _NOBODY | own_names else name
 
 
 def _once(line: str) -> str:

@@ -17,6 +17,7 @@ from os1_edge.converse.history import Conversation, as_turns, by_rule
 from os1_edge.converse.jobs import MemoryWriter
 from os1_edge.converse.manners import Manners
 from os1_edge.converse.prompt import Notes, Plan, examples, plan, system_message
+from os1_edge.converse.question import kind_of
 from os1_edge.converse.retrieval import Report
 from os1_edge.converse.safety import must_mind
 from os1_edge.converse.sight import NO_SIGHT, Sight
@@ -126,6 +127,9 @@ class Replier:
         if "history" not in out:
             said = self._conversation.said(time)
             recalled = await self._recall(heard, time, said, out)
+            if not recalled and said and kind_of(heard) == "question":
+                # What was told a moment ago stands in the prompt, but not as the fact that answers.
+                recalled = await self._recall(heard, time, (), out)
             for query in queries(heard, time):
                 found = await self._recall(query, time, said, out)
                 proposed += [hit for hit in found if hit.score >= SUGGESTED]

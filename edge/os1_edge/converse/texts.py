@@ -27,6 +27,12 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "es": "Lo recordaré.",
         "fr": "Je m'en souviendrai.",
     },
+    "nice to meet you": {
+        "en": "Nice to meet you, {name}.",
+        "de": "Schön, dich kennenzulernen, {name}.",
+        "es": "Encantada de conocerte, {name}.",
+        "fr": "Enchantée, {name}.",
+    },
     "no idea": {
         "en": "I do not know what to say to that.",
         "de": "Dazu weiß ich nichts zu sagen.",

@@ -1,0 +1,199 @@
+"""``os1 chat``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from os1_edge.app import TurnTrace
+    from os1_edge.chat.talk import Chat
+    from os1_edge.config import Config
+    from os1_edge.faculties import Faculties
+
+PATH = click.Path(path_type=Path)
+ABLATIONS = ("none", "without profile", "without profile and history", "without context")
+
+QUIT, SCENE = "/quit", "/scene"
+
+
+@click.command()
+@click.option("--script", type=PATH, help="Say the lines of this file, then end; # begins a comment.")
+@click.option("--scene", type=PATH, help="A picture that the companion has before its eyes.")
+@click.option("--trace", is_flag=True, help="Print plan, queries, report, memories, prompt sizes, timings.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line an exchange.")
+@click.option("--memory", type=PATH, help="Memory file to talk on; default: an empty one, gone afterwards.")
+@click.option("--persona", help="companion, listener, lively, plain, or a file of one's own.")
+@click.option("--ablation", type=click.Choice(ABLATIONS), help="What replies may not rest on.")
+@click.option("--now", help="Talk as if it were this local time (2026-03-02T08:30); default: now.")
+@click.option(
+    "--config", "config_file", type=PATH, help="Settings (TOML); default: the wearer's own, if any."
+)
+def chat(
+    script: Path | None,
+    scene: Path | None,
+    trace: bool,
+    as_json: bool,
+    memory: Path | None,
+    persona: str | None,
+    ablation: str | None,
+    now: str | None,
+    config_file: Path | None,
+) -> None:
+    """Talk with the companion at this terminal: the same loop, with typed words for speech.
+
+    Each line is a turn; commands work as when spoken ("repeat that", "forget that", "mute"). /scene IMAGE
+    shows it a picture, /quit, Ctrl-D or Ctrl-C ends the chat. Lines may be piped in.
+    """
+    from os1_edge.config import load_config
+
+    config = _settings(load_config(config_file), persona, ablation)
+    start = _start(now)
+    if script is not None and not script.is_file():
+        raise FileNotFoundError(2, "no such file", str(script))
+    with ExitStack() as stack:
+        file, key = _memory(memory, stack)
+        faculties = _load(config, file, key)
+        stack.callback(faculties.close)
+        show = Show(trace, as_json, sys.stdin.isatty() and script is None and not as_json)
+        with suppress(KeyboardInterrupt):
+            _run(config, faculties, script, scene, start, show)
+        if show.asks:
+            click.echo()
+
+
+def _settings(config: Config, persona: str | None, ablation: str | None) -> Config:
+    """The settings with what the options change.
+
+    Raises:
+        BadFile: there is no such persona.
+    """
+    from os1_edge.converse.persona import load
+
+    changes = {name: value for name, value in (("persona", persona), ("ablation", ablation)) if value}
+    config = config.model_copy(update={"converse": config.converse.model_copy(update=changes)})
+    load(config.converse.persona)  # before the models, which take seconds
+    return config
+
+
+def _start(now: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(now).replace(tzinfo=None) if now else None
+    except ValueError:
+        raise click.BadParameter("give a local time such as 2026-03-02T08:30", param_hint="--now") from None
+
+
+def _memory(memory: Path | None, stack: ExitStack) -> tuple[Path, bytes]:
+    from os1_edge.remember.rekey import find_key
+
+    if memory is None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="os1-chat-"))
+        return Path(folder) / "memory.db", os.urandom(32)
+    return memory, find_key(memory)
+
+
+def _load(config: Config, file: Path, key: bytes) -> Faculties:
+    from os1_edge.chat.faculties import load
+    from os1_edge.faculties import server
+
+    return load(config, file, key, server(config))
+
+
+@dataclass(slots=True)
+class Show:
+    """Prints exchanges."""
+
+    trace: bool
+    as_json: bool
+    asks: bool
+    """Somebody sits at the terminal."""
+    calls: Callable[[], list[object]] = list
+
+    def prompt(self) -> None:
+        """It is the wearer's turn."""
+        if self.asks:
+            click.echo("you   ", nl=False)
+
+    def line(self, line: str) -> None:
+        """A line that nobody typed here."""
+        if not self.asks and not self.as_json:
+            from os1_edge.chat.show import plain
+
+            click.echo(f"you   {plain(line)}")
+
+    def note(self, text: str) -> None:
+        """Something beside the talk."""
+        click.echo(f"      ({text})", err=self.as_json)
+
+    def turn(self, chat: Chat, trace: TurnTrace) -> None:
+        """An exchange, or what was said unasked."""
+        from os1_edge.chat.show import record, reply_line, trace_lines
+
+        calls = list(chat.calls)
+        chat.calls.clear()
+        if self.as_json:
+            click.echo(json.dumps(record(trace, calls if self.trace else None), ensure_ascii=False))
+            return
+        click.echo(reply_line(trace) if trace.heard or not self.asks else f"\n{reply_line(trace)}")
+        for line in trace_lines(trace, calls) if self.trace else ():
+            click.echo(line)
+
+
+def _run(
+    config: Config,
+    faculties: Faculties,
+    script: Path | None,
+    scene: Path | None,
+    start: datetime | None,
+    show: Show,
+) -> None:
+    from os1_edge import clock
+    from os1_edge.chat import lines
+    from os1_edge.chat.talk import chat, picture
+
+    async def talk() -> None:
+        calendar = clock.Calendar(start) if start is not None else None
+        async with chat(config, faculties, lambda trace: show.turn(talking, trace), calendar) as talking:
+            if scene is not None:
+                talking.show(*picture(str(scene)))
+            await _each(talking, lines.of_script(script) if script else lines.of_input(), show)
+
+    clock.run(talk(), virtual=False)
+
+
+async def _each(talking: Chat, typed: AsyncIterator[str], show: Show) -> None:
+    from os1_edge.chat.talk import UNMUTE, picture
+    from os1_edge.see.image import UnreadableImage
+
+    show.prompt()
+    async for line in typed:
+        word, _, rest = line.partition(" ")
+        if not line or line.startswith("#"):
+            pass
+        elif word == QUIT:
+            return
+        elif word == SCENE:
+            try:
+                talking.show(*picture(rest))
+            except (UnreadableImage, OSError) as e:
+                show.note(str(e))
+        elif talking.muted:
+            if line.lower().strip(".! ") == UNMUTE:
+                talking.unmute()
+                show.note("it listens again")
+            else:
+                show.note(f"it is muted and hears nothing; type {UNMUTE}")
+        else:
+            show.line(line)
+            await talking.say(line)
+        show.prompt()

@@ -1,0 +1,175 @@
+"""A chat: each line is a turn that has ended, and is answered before the next is taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+from os1_edge.app import Os1, TurnTrace
+from os1_edge.chat.faculties import Overheard, Typed
+from os1_edge.clock import Calendar, Clock, WallCalendar
+from os1_edge.config import Config
+from os1_edge.events import (
+    RATE,
+    AudioFrame,
+    Image,
+    PartialTranscript,
+    Samples,
+    SceneFrame,
+    SeenFrame,
+    SpeechStarted,
+    TurnEnded,
+)
+from os1_edge.faculties import Faculties
+from os1_edge.see.scene import SceneDescription
+
+Told = Callable[[TurnTrace], None]
+"""Is told each turn that was answered, and what the companion said unasked."""
+
+UNMUTE = "unmute"
+"""What is typed to be heard again."""
+
+
+class Silence:
+    """A sink: nobody listens."""
+
+    latency_s = 0.0
+
+    def begin(self, turn_id: str, revision: int, rate: int) -> None:
+        """See ``Sink``."""
+
+    def write(self, block: Samples, at_s: float) -> None:
+        """See ``Sink``."""
+
+    def drop(self, from_s: float) -> None:
+        """See ``Sink``."""
+
+    def end(self) -> str | None:
+        """See ``Sink``."""
+        return None
+
+
+class Chat:
+    """One conversation. Make it with ``chat``."""
+
+    def __init__(self, config: Config, faculties: Faculties, told: Told, calendar: Calendar | None) -> None:
+        self._clock = Clock()
+        self._calendar = calendar or WallCalendar(self._clock)
+        self._told = told
+        self._typed = cast(Typed, faculties.asr)
+        self._shown: asyncio.Queue[SceneFrame | None] = asyncio.Queue()  # bounded: one a line, taken at once
+        self._picture: tuple[str, Image] | None = None
+        self._answered: asyncio.Future[TurnTrace] | None = None
+        self._over = asyncio.Event()
+        self._numbers = count(1)
+        self._run = f"{self._calendar.at(0.0):%Y%m%dT%H%M%S}"
+        self._os1 = Os1(
+            config, faculties, self._clock, self._calendar, Silence(), self, back="type unmute"
+        )  # fmt: skip
+        self.calls = cast(Overheard, faculties.llm).calls
+        """What the language model was asked since they were last cleared."""
+
+    @property
+    def muted(self) -> bool:
+        """Whether nothing typed is heard but ``UNMUTE``."""
+        return self._os1.state == "muted"
+
+    def unmute(self) -> None:
+        """Listens again."""
+        self._os1.unmute()
+
+    def show(self, name: str, image: Image) -> None:
+        """Puts a picture before the companion's eyes, until another comes."""
+        self._picture = name, image
+
+    async def say(self, line: str) -> TurnTrace:
+        """The wearer says ``line``; returns when it has been answered, or could not be.
+
+        Raises:
+            RuntimeError: the companion has ended.
+        """
+        if self._over.is_set():
+            raise RuntimeError("the chat is over")
+        if self._picture is not None:
+            name, image = self._picture
+            await self._shown.put(SceneFrame(self._clock.now(), name, image))
+            await asyncio.sleep(0)
+        at = round(self._clock.now() * RATE) + 1  # after the frame
+        turn_id = f"{self._run}-{next(self._numbers):04d}"
+        self._answered = asyncio.get_running_loop().create_future()
+        self._os1.speech_started(SpeechStarted(turn_id, at))
+        self._os1.turn_ended(TurnEnded(turn_id, 0, at, at, at, "typed", self._typed.sound(line), at))
+        return await self._answered
+
+    async def life(self) -> None:
+        """Lives until ``end``."""
+        try:
+            await self._os1.warm()
+            self._clock.restart()
+            await self._os1.run(self._no_sound(), self._camera())
+        finally:
+            self._over.set()
+            if self._answered is not None and not self._answered.done():
+                self._answered.cancel()
+
+    def end(self) -> None:
+        """Nothing more is typed."""
+        self._over.set()
+        self._shown.put_nowait(None)
+
+    # What the companion tells.
+
+    def frame_described(self, frame: SeenFrame, description: SceneDescription) -> None:
+        """See ``Observer``."""
+
+    def partly_heard(self, partial: PartialTranscript) -> None:
+        """See ``Observer``."""
+
+    def turn_answered(self, trace: TurnTrace) -> None:
+        """See ``Observer``."""
+        self._told(trace)
+        if trace.heard and self._answered is not None and not self._answered.done():
+            self._answered.set_result(trace)
+
+    # What it perceives.
+
+    async def _no_sound(self) -> AsyncIterator[AudioFrame]:
+        await self._over.wait()
+        return
+        yield
+
+    async def _camera(self) -> AsyncIterator[SceneFrame]:
+        while (frame := await self._shown.get()) is not None:
+            yield frame
+
+
+@asynccontextmanager
+async def chat(
+    config: Config, faculties: Faculties, told: Told, calendar: Calendar | None = None
+) -> AsyncIterator[Chat]:
+    """A chat that lives as long as the block; left by an error or not, what it holds is ended."""
+    talk = Chat(config, faculties, told, calendar)
+    life = asyncio.create_task(talk.life())
+    try:
+        yield talk
+        talk.end()
+        await life
+    finally:
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+
+
+def picture(named: str) -> tuple[str, Image]:
+    """The picture in the file ``named``, with its name.
+
+    Raises:
+        UnreadableImage: it is none.
+    """
+    from os1_edge.see.image import load_image
+
+    path = Path(named).expanduser()
+    return path.name, load_image(path)
