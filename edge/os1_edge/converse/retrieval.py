@@ -50,6 +50,10 @@ MOST_FOUND = 6
 """Memories that a report is made of: a sentence cannot hold more."""
 
 
+_TOLD_OF = "likes loves enjoys prefers dislikes hates"
+"""Verbs that a report may have of its own: "I like tea" becomes "the wearer likes tea"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What was looked up for a turn, and what matters of it."""
@@ -120,7 +124,7 @@ class RetrievalAgent:
             answer = await ask(self._engine, REPORT, notes=notes, conversation=conversation)
         except (EngineError, TimeoutError):
             return ""
-        return faithful(answer.report, notes) if answer is not None else ""
+        return faithful(answer.report, f"{notes} {_TOLD_OF}") if answer is not None else ""
 
 
 def joined(hits: Sequence[Hit]) -> str:
