@@ -1,11 +1,11 @@
-"""Borrowing from the real gRPC server on a loopback port, and from ports where nobody answers."""
+"""The client of the real gRPC server on a loopback port, and of ports where nobody answers."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
@@ -15,12 +15,13 @@ from os1_cloud.core import Answerer
 from os1_cloud.engines import EngineError as CloudEngineError
 from os1_cloud.engines import Finished, Piece, Prompt
 from os1_cloud.server import Address, Server
-from os1_edge.clock import Clock
-from os1_edge.offload.borrow import Borrowing
+from os1_edge.offload.budget import Budget
 from os1_edge.offload.engine import EngineError, Message
+from os1_edge.offload.far import FarError, Question, Text
+from os1_edge.offload.network import Quiet
 from os1_edge.offload.remote import RemoteEngine
 
-ASKED = [Message("system", "Be brief."), Message("user", "Where is my car?")]
+ASKED = (Message("system", "Be brief."), Message("user", "Where is my car?"))
 
 
 class Counting:
@@ -49,19 +50,6 @@ class Counting:
     def close(self) -> None: ...
 
 
-class Near:
-    """The device's own."""
-
-    name = "near"
-
-    async def prime(self, messages: Sequence[Message]) -> None: ...
-
-    async def stream(
-        self, messages: Sequence[Message], max_tokens: int, **_: object
-    ) -> AsyncGenerator[str, None]:
-        yield "from here"
-
-
 @asynccontextmanager
 async def serving(engine: Counting, tokens: Tokens | None = None) -> AsyncIterator[str]:
     server = Server(Answerer(engine), tokens)
@@ -72,74 +60,82 @@ async def serving(engine: Counting, tokens: Tokens | None = None) -> AsyncIterat
         await server.drain(0)
 
 
-async def asked(
-    address: str, token: str | None = None, *, budget_s: float = 5.0, tokens: int = 5
-) -> tuple[str, str]:
-    """(the answer, why it came from where it came)."""
-    far = RemoteEngine(address, token, None, first_token_s=budget_s)
-    here = Borrowing(Near(), far, Clock(), first_token_s=budget_s)
+@asynccontextmanager
+async def client(address: str, token: str | None = None) -> AsyncIterator[RemoteEngine]:
+    far = RemoteEngine(address, token, around=Quiet())
     try:
-        async with aclosing(here.stream(ASKED, 5)) as stream:
-            text = "".join([part async for part in stream])
-        return text, here.decision.reason
+        yield far
     finally:
         await far.close()
+
+
+def question(tokens: int = 5, total_s: float = 20.0) -> Question:
+    return Question("q1", ASKED, tokens, Budget(5.0, total_s))
+
+
+async def text(far: RemoteEngine, asked: Question) -> str:
+    async with aclosing(far.ask(asked)) as steps:
+        return "".join([s.event.text async for s in steps if isinstance(s.event, Text)])
+
+
+async def failure(address: str, token: str | None = None, total_s: float = 20.0) -> FarError:
+    """How a question fails there."""
+    async with client(address, token) as far:
+        with pytest.raises(FarError) as told:
+            await text(far, question(total_s=total_s))
+    return told.value
 
 
 def test_the_servers_answer_comes_through_word_by_word() -> None:
     async def go() -> None:
         engine = Counting()
-        async with serving(engine) as address:
-            assert await asked(address) == ("0 1 2 3 4 ", "the offload server answered within the budget")
+        async with serving(engine) as address, client(address) as far:
+            assert await text(far, question()) == "0 1 2 3 4 "
         (prompt,) = engine.prompts
         assert [(t.role, t.text) for t in prompt.turns] == [(m.role, m.text) for m in ASKED]
 
     asyncio.run(go())
 
 
-def test_a_wrong_token_is_no_answer_and_the_device_speaks() -> None:
+def test_a_wrong_token_is_told_apart_from_a_link_that_broke() -> None:
     async def go() -> None:
         tokens = Tokens({hashlib.sha256(b"right").hexdigest(): "ada"})
         async with serving(Counting(), tokens) as address:
-            assert (await asked(address, "right"))[0].startswith("0 1")
-            assert await asked(address, "wrong") == ("from here", "the offload server gave no answer")
+            async with client(address, "right") as far:
+                assert (await text(far, question())).startswith("0 1")
+            assert (await failure(address, "wrong")).kind == "refused"
 
     asyncio.run(go())
 
 
-def test_a_port_that_takes_everything_and_says_nothing_costs_the_budget() -> None:
+def test_a_port_that_takes_everything_and_says_nothing_ends_with_the_budget() -> None:
     async def go() -> None:
         with socket.create_server(("127.0.0.1", 0)) as hole:
             address = f"127.0.0.1:{hole.getsockname()[1]}"
-            text, reason = await asked(address, budget_s=0.3)
-        assert (text, reason) == ("from here", "the offload server said nothing for 0.3 s")
+            assert (await failure(address, total_s=0.3)).kind == "unreachable"
 
     asyncio.run(go())
 
 
-def test_a_port_where_nobody_listens_is_no_answer() -> None:
+def test_a_port_where_nobody_listens_is_unreachable_at_once() -> None:
     async def go() -> None:
         with socket.create_server(("127.0.0.1", 0)) as gone:
             address = f"127.0.0.1:{gone.getsockname()[1]}"
-        assert (await asked(address, budget_s=5.0))[0] == "from here"
+        assert (await failure(address)).kind == "unreachable"
 
     asyncio.run(go())
 
 
-def test_an_answer_that_nobody_wants_any_more_is_not_written_on() -> None:
+def test_an_answer_that_is_cancelled_is_not_written_on() -> None:
     async def go() -> None:
         engine = Counting()
-        async with serving(engine) as address:
-            far = RemoteEngine(address, None, None, first_token_s=5.0)
-            async with aclosing(far.stream(ASKED, 100_000)) as stream:
-                await anext(stream)
+        async with serving(engine) as address, client(address) as far:
+            async with aclosing(far.ask(question(100_000))) as steps:
+                while not isinstance((await anext(steps)).event, Text):
+                    pass
                 assert engine.at_work == 1
-            for _ in range(2000):
-                if not engine.at_work:
-                    break
-                await asyncio.sleep(0.005)
+            await far.cancel("q1", "")
             assert engine.at_work == 0
-            await far.close()
 
     asyncio.run(go())
 
@@ -147,8 +143,45 @@ def test_an_answer_that_nobody_wants_any_more_is_not_written_on() -> None:
 def test_a_server_that_breaks_off_says_so_without_the_prompts_words() -> None:
     async def go() -> None:
         async with serving(Counting(breaks_after=2)) as address:
-            with pytest.raises(EngineError) as told:
-                await asked(address)
-        assert str(told.value) == "offload server: internal"
+            found = await failure(address)
+        assert (found.kind, str(found)) == ("broken", "offload server: internal")
 
     asyncio.run(go())
+
+
+def test_an_answer_is_picked_up_where_it_broke_off() -> None:
+    async def go() -> None:
+        engine = Counting()
+        async with serving(engine) as address, client(address) as far:
+            seen: list[str] = []
+            last = 0
+            async with aclosing(far.ask(question(60))) as steps:
+                async for step in steps:
+                    last = step.seq
+                    if isinstance(step.event, Text):
+                        seen.append(step.event.text)
+                    if len(seen) == 3:
+                        break
+            async with aclosing(far.resume("q1", "", last + 1)) as steps:
+                seen += [s.event.text async for s in steps if isinstance(s.event, Text)]
+        assert "".join(seen) == "".join(f"{n} " for n in range(60))
+        assert len(engine.prompts) == 1
+
+    asyncio.run(go())
+
+
+def test_a_probe_measures_the_way_over_a_connection_of_its_own() -> None:
+    async def go() -> None:
+        async with serving(Counting()) as address, client(address) as far:
+            for fresh in (True, False, True):
+                found = await far.probe(4096, 5.0, fresh=fresh)
+                assert (found.padding, found.draining) == (4096, False)
+                assert 0 < found.rtt_s < 5.0
+            assert await text(far, question()) == "0 1 2 3 4 "
+
+    asyncio.run(go())
+
+
+def test_an_address_without_a_port_is_told_at_once() -> None:
+    with pytest.raises(EngineError, match="write HOST:PORT"):
+        RemoteEngine("example.org", None)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
+
+# Else gRPC's own core writes a line for each failed handshake; an outage is told of once, by us.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 
@@ -88,7 +92,7 @@ class Channels:
     """The newest pair, and those that it replaced. Use it in one loop."""
 
     def __init__(self, server: str, trust: Trust) -> None:
-        """``server``: host:port; on this machine it is spoken to in plain text.
+        """``server``: host:port; on this machine it is spoken to in plain text, unless ``trust`` has roots.
 
         Raises:
             EngineError: the address has no port.
@@ -103,8 +107,9 @@ class Channels:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing leaves this machine."""
-        return self._host in ("localhost", "::1") or self._host.startswith("127.")
+        """Whether nothing leaves this machine, and no certificate is asked for."""
+        here = self._host in ("localhost", "::1") or self._host.startswith("127.")
+        return here and self._trust.roots is None
 
     @property
     def pair(self) -> Pair:
@@ -177,14 +182,3 @@ async def _closed(channel: Any, grace_s: float | None) -> None:
     except asyncio.CancelledError:
         await channel.close(None)
         raise
-
-
-async def connected(channel: Any) -> bool:
-    """Whether ``channel`` gets a connection at its first try."""
-    state = channel.get_state(try_to_connect=True)
-    while state is not grpc.ChannelConnectivity.READY:
-        if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
-            return False
-        await channel.wait_for_state_change(state)
-        state = channel.get_state(try_to_connect=True)
-    return True

@@ -19,6 +19,9 @@ NEWEST = 32
 HALF_LIFE_S = 60.0
 """After this, half of what was known of a network is unsure again."""
 
+FASTEST = 12_500_000.0
+"""Bytes a second above which a rate makes no difference; a short upload would show any."""
+
 LEAST_UPLOAD = 8_000
 """Bytes: smaller ones are over before the link has shown its rate."""
 
@@ -98,7 +101,13 @@ class LocalModel:
     def __init__(self) -> None:
         self._w = list(self.USUAL)
         self._p = [[0.05, 0.0, 0.0], [0.0, 1e-4, 0.0], [0.0, 0.0, 1.0]]
-        self.deviation_s = 0.1
+        self.deviation_s = 0.05
+
+    @property
+    def high_s(self) -> float:
+        """Added for the 95th percentile: two mean deviations would be that of a normal distribution, but
+        a busy device's has a longer tail."""
+        return 2.5 * self.deviation_s
 
     @property
     def coefficients(self) -> tuple[float, float, float]:
@@ -120,12 +129,6 @@ class LocalModel:
             [min((self._p[i][j] - gain[i] * px[j]) / self.FORGET, 10.0) for j in range(3)]
             for i in range(3)
         ]
-
-    def p95_s(self, tokens: int, images: int) -> float:
-        """Seconds that nearly all such prompts stay below. Four mean deviations as with RFC 6298; two would
-        be 95 % of a normal distribution, and a busy device's is none."""
-        a, b, c = self.coefficients
-        return a + b * tokens + c * images + 3.0 * self.deviation_s
 
 
 class Calibration:
@@ -164,8 +167,8 @@ class PathEstimates:
 
     def uploaded(self, size: int, seconds: float) -> None:
         """``size`` bytes went up in ``seconds``, the round trip taken off."""
-        if size >= LEAST_UPLOAD and seconds > 0:
-            self.uplink.add(size / seconds)
+        if size >= LEAST_UPLOAD:
+            self.uplink.add(min(size / max(seconds, 1e-3), FASTEST))
 
     def unsure(self, now_s: float) -> float:
         """0: just heard of; 1: long ago, or never."""

@@ -15,6 +15,9 @@ from os1_edge.offload.engine import EngineError
 from os1_edge.offload.far import Accepted, Alive, Far, FarError, Question, Step, Text
 from os1_edge.offload.route import Decision
 
+AGAIN_S = 0.1
+"""Between two tries to resume."""
+
 HEARTBEAT_S = 0.5
 """A server at work says so at least this often."""
 
@@ -70,14 +73,21 @@ class Asked:
         return text
 
     async def resume(self) -> bool:
-        """Picks up an answer that broke off; whether the server goes on with it."""
-        self._steps = self._far.resume(self._question.request_id, self.node, self._seq + 1)
-        try:
-            # Read here, so that a server that does not know the answer any more is found out now.
-            self._ahead = await asyncio.wait_for(anext(self._steps), RESUME_S)
-        except (FarError, TimeoutError, StopAsyncIteration):
-            return False
-        return True
+        """Picks up an answer that broke off; whether the server goes on with it within ``RESUME_S``."""
+        began = self._clock.now()
+        while (left := began + RESUME_S - self._clock.now()) > TICK_S:
+            self._steps = self._far.resume(self._question.request_id, self.node, self._seq + 1)
+            try:
+                # Read here, so that a server that does not know the answer any more is found out now.
+                self._ahead = await asyncio.wait_for(anext(self._steps), left)
+                return True
+            except (TimeoutError, StopAsyncIteration):
+                return False
+            except FarError as e:
+                if e.kind != "unreachable":
+                    return False
+            await asyncio.sleep(min(AGAIN_S, left))  # the other connection is being made anew
+        return False
 
     async def _next(self, patience_s: float | None = None) -> str | None:
         while True:

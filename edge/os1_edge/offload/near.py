@@ -27,7 +27,7 @@ class Near:
     def forecast(self) -> Local:
         """What to expect of it."""
         a, b, c = self._model.coefficients
-        return Local(a, b, c, 3 * self._model.deviation_s, bool(getattr(self._engine, "sees", False)))
+        return Local(a, b, c, self._model.high_s, bool(getattr(self._engine, "sees", False)))
 
     async def prime(self, messages: Sequence[Message]) -> None:
         """See ``LanguageEngine.prime``."""

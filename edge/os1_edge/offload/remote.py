@@ -15,7 +15,7 @@ from typing import Any
 
 import grpc
 
-from os1_edge.offload.channels import Channels, Trust, connected
+from os1_edge.offload.channels import Channels, Trust
 from os1_edge.offload.engine import EngineError, Task
 from os1_edge.offload.far import (
     Accepted,
@@ -135,8 +135,8 @@ class RemoteEngine:
         adopted = not fresh
         try:
             async with asyncio.timeout(timeout_s):
-                if fresh and not await connected(pair.control):
-                    raise FarError("unreachable", f"{self.name}: no connection")
+                if fresh:  # a call fails as soon as the connection's first try has
+                    await self._probed(pair.control, 0, timeout_s)
                 began = perf_counter()
                 reply = await self._probed(pair.control, padding, timeout_s)
                 took = perf_counter() - began

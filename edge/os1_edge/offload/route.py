@@ -124,6 +124,7 @@ class State:
     """None: there is no server, or nothing is known of it yet."""
     metered: bool = False
     breaker_open: bool = False
+    """Calls failed, and no probe has shown since that the server is back."""
     draining: bool = False
     may_hedge: bool = True
     """Whether both sides may be set to work as a rule (``budget.Allowance``)."""
@@ -163,7 +164,7 @@ def stays(state: State, job: Job) -> str | None:
     if not works(state.link):
         return WHY[state.link]
     if state.breaker_open:
-        return "the server failed a moment ago"
+        return "the server gave no answer a moment ago"
     if state.draining:
         return "the server ends soon"
     return "nothing is known of the server yet" if state.cloud is None else None

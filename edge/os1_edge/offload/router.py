@@ -209,7 +209,7 @@ class Router:
             watch.failed(out.failure.kind, out.failure.retry_after_s)
             taken.outcome = f"the server failed ({out.failure.kind})"
         elif out.winner == "local":
-            overdue = asked.taken_s is None and out.first_s >= (decision.accept_by or 0.0)
+            overdue = asked.taken_s is None and out.first_s >= (decision.accept_by or float("inf"))
             watch.missed(out.first_s, overdue=overdue, certain=out.first_s >= high)
             taken.outcome = f"the server had said nothing after {out.first_s:.2f} s"
         elif asked.first_s is not None:
@@ -270,7 +270,7 @@ class Router:
             local=local,
             cloud=watch.cloud(job.task, job.text_bytes // LETTERS),
             metered=watch.metered,
-            breaker_open=watch.breaker.open,
+            breaker_open=watch.breaker.open or watch.in_doubt,
             draining=watch.draining,
             may_hedge=self.allowance.allows,
             private=self.private,

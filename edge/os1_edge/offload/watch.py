@@ -75,7 +75,8 @@ class Watch:
         self.state = Link.OFFLINE
         self.why = "not looked at yet"
         self.network: Network = NO_HINTS
-        self.metered = self.draining = False
+        self.metered = self.draining = self.in_doubt = False
+        """``in_doubt``: a question went unanswered, and no probe has been since."""
         self.probes = 0
 
     @property
@@ -140,7 +141,9 @@ class Watch:
         self._first_at[task, tokens > SIZES] = self._clock.now()
         self.path.calibration.outcome(self._clock.now(), inside=inside)
         self.breaker.answered(self._clock.now(), late=late)
-        self._recovered()
+        self._tell_of_breaker("is mostly late")
+        if not late:
+            self._recovered()
 
     def missed(self, waited_s: float, *, overdue: bool, certain: bool) -> None:
         """The server had said no word after ``waited_s``, when the device's was there. ``overdue``: it should
@@ -148,23 +151,31 @@ class Watch:
         if certain:
             self.path.calibration.outcome(self._clock.now(), inside=False)
             self.breaker.answered(self._clock.now(), late=True)
+            self._tell_of_breaker("is mostly late")
         if overdue:
             self.path.rtt.at_least(waited_s)
-            self._silent(f"said nothing for {waited_s:.1f} s")
+            self._silent()
 
     def failed(self, kind: Failure, retry_after_s: float) -> None:
         """A question failed."""
         now = self._clock.now()
         if kind in ("busy", "late"):
             self._busy_s, self._busy_at = max(retry_after_s, 0.5), now
-            return
-        if kind == "unfit":  # this question only
-            return
-        self.breaker.failed(now)
-        if kind == "unreachable":
-            self._silent("cannot be reached")
-        else:
-            self._lost_it("gave no answer", "server")
+        elif kind == "unreachable":
+            self.breaker.failed(now)
+            self._silent()
+        elif kind != "unfit":  # that one is this question's fault
+            self.breaker.failed(now)
+        self._tell_of_breaker("gives no answers")
+
+    def _silent(self) -> None:
+        self.in_doubt = True
+        self._happened(Event.SILENT)
+        self._probe_now()
+
+    def _tell_of_breaker(self, how: str) -> None:
+        if self.breaker.open:
+            self._lost_it(how, "server")
 
     def told(self) -> dict[str, object]:
         """The link and the estimates, for people and programs."""
@@ -189,11 +200,6 @@ class Watch:
                 for (task, long), q in self._first.items()
             },
         }
-
-    def _silent(self, how: str) -> None:
-        self._lost_it(how, "link")
-        self._happened(Event.SILENT)
-        self._probe_now()
 
     def _probe_now(self) -> None:
         self._schedule.now(self._clock.now())
@@ -281,6 +287,7 @@ class Watch:
         before, self.state = self.state, TRANSITIONS[self.state, event]
         self.why = event.value
         if event in (Event.ANSWERED, Event.ANSWERED_LATE, Event.ANSWERED_METERED):
+            self.in_doubt = False
             if self._out == "link":
                 self._recovered()
         elif works(before) and not works(self.state):
