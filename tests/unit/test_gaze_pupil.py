@@ -137,3 +137,23 @@ def test_a_wrong_pupil_of_the_frame_before_does_not_stay() -> None:
 def test_a_frame_that_is_not_eight_bits_is_refused() -> None:
     with pytest.raises(TypeError, match="uint8"):
         find_pupil(np.zeros((100, 100), np.uint16))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("place", [(40, 40), (250, 40), (160, 200), (300, 230)])
+def test_a_pupil_wrongly_found_in_the_last_frame_does_not_stay(place: tuple[float, float]) -> None:
+    frame, middle = eye(8, -6)
+    wrong = Pupil(*place, major=40.0, minor=34.0, angle_deg=10.0, confidence=0.99)
+    assert away(find_pupil(frame, wrong), *middle) < 1.5
+
+
+def test_a_pupil_found_again_is_where_a_search_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = find_pupil(eye(8, -6)[0])
+    frame, middle = eye(9, -5)
+    searched = find_pupil(frame)
+    monkeypatch.setattr("os1_edge.see.gaze.pupil.dark_blobs", lambda _work: pytest.fail("it searched"))
+    found = find_pupil(frame, before)
+    assert found
+    assert searched
+    assert away(found, *middle) < 1.5
+    assert away(found, searched.cx, searched.cy) < 0.3
+    assert found.major == pytest.approx(searched.major, rel=0.03)

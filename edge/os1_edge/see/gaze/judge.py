@@ -9,9 +9,17 @@ from os1_edge.see.gaze import rim
 from os1_edge.see.gaze.rim import Floats
 
 _RHO = np.linspace(0.1, 1.9, 31, dtype=np.float32)
-_INSIDE = _RHO < 0.86
-_JUST_IN = (_RHO > 0.75) & (_RHO < 0.93)
-_JUST_OUT = (_RHO > 1.07) & (_RHO < 1.25)
+_ALONG = rim.Rays(_RHO)
+_INSIDE = slice(0, int((_RHO < 0.86).sum()))
+
+
+def _mean_between(low: float, high: float) -> NDArray[np.float32]:
+    """Weights (R,) that give the mean of the samples between two distances."""
+    chosen = (low < _RHO) & (high > _RHO)
+    return np.asarray(chosen / chosen.sum(), np.float32)
+
+
+_MEAN_IN, _MEAN_OUT = _mean_between(0.75, 0.93), _mean_between(1.07, 1.25)
 
 EVIDENCE = ("support", "contrast", "relative", "spread", "shape", "size", "weakest", "ring", "size2")
 """Columns of `evidence`."""
@@ -30,16 +38,16 @@ def evidence(smooth: NDArray[np.float32], ellipses: Floats) -> Floats:
     (size2). weakest: the step at the weak 15 % of the rim against the median. ring: unevenness round the
     rim against the step.
     """
-    rays = rim.unroll(smooth, ellipses, _RHO)
+    rays = _ALONG.unroll(smooth, ellipses)
     count = len(ellipses)
     inside = np.sort(rays[:, ::2, _INSIDE].reshape(count, -1), 1)
     level = inside[:, inside.shape[1] // 2]
-    outside = rays[:, :, _JUST_OUT].mean(2)
-    step = outside - rays[:, :, _JUST_IN].mean(2)
+    outside = rays @ _MEAN_OUT
+    step = outside - rays @ _MEAN_IN
     step[~_seen(smooth.shape, ellipses)] = 0.0
     ordered = np.sort(step, 1)
     contrast = ordered[:, rim.RAYS // 2]
-    where, _ = rim.strongest_steps(rays, _RHO, 0.25)
+    where, _ = _ALONG.strongest_steps(rays, 0.25)
     support = ((np.abs(where - 1) < 0.09) & (step > np.maximum(6, 0.35 * contrast[:, None]))).mean(1)
     spread = inside[:, inside.shape[1] * 9 // 10] - inside[:, inside.shape[1] // 10]
     axes = np.sort(ellipses[:, 2:4], 1)
@@ -62,8 +70,8 @@ def evidence(smooth: NDArray[np.float32], ellipses: Floats) -> Floats:
 
 def _seen(shape: tuple[int, ...], ellipses: Floats) -> NDArray[np.bool_]:
     """Which rays (K, RAYS) have the surround of the rim still in the picture."""
-    x, y = rim.points_at(ellipses, np.asarray([1.25]))
-    return np.asarray(((x >= 0) & (y >= 0) & (x <= shape[1] - 1) & (y <= shape[0] - 1))[:, :, 0])
+    x, y = rim.points_at(ellipses, 1.25)
+    return np.asarray((x >= 0) & (y >= 0) & (x <= shape[1] - 1) & (y <= shape[0] - 1))
 
 
 def confidence(seen: Floats) -> Floats:

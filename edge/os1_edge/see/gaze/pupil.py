@@ -33,8 +33,8 @@ _WORK_SIDE = 400
 does."""
 _COARSE_SIDE = 112
 """Longest side of the copy on which blobs are looked for."""
-_BLOB_HALVES = (1, 2, 3, 4, 6, 9, 13, 18)
-"""Half sides of the squares on that copy: pupils of 3 % to 40 % of the picture's longest side."""
+_SMALL_HALVES, _LARGE_HALVES = (1, 2), (1, 2, 3, 4, 6, 9)
+"""Half sides of the squares on that copy, and on half of it: pupils of 3 % to 40 % of the longest side."""
 _DARK = 60
 """Grey levels over the picture's darkest at which a blob's contrast counts half of what it would there."""
 _LEAST_RESPONSE = 0.03
@@ -45,10 +45,15 @@ _CANDIDATES = 10
 """Blobs whose rays are looked at."""
 _TRACED = 6
 """Those of them that get an ellipse; the pupil is among them in all labelled frames here."""
+_REFINED = 2
+"""Those of them that are traced more closely: as good as all six on 540 labelled pictures."""
+_BEYOND_DOUBT = 0.95
+"""Confidence at which the last frame's pupil, found again, ends the search: 94 % of the right answers on the
+labelled pictures have it; of the wrong ones the surest has 0.48."""
 _GLINT = 5
 """Side in pixels of the grey opening that takes out glints, on the working copy and on the coarse one."""
-_WIDE = np.linspace(0.3, 2.1, 28, dtype=np.float32)
-_CLOSE = np.linspace(0.6, 1.5, 25, dtype=np.float32)
+_WIDE = rim.Rays(np.linspace(0.3, 2.1, 28, dtype=np.float32))
+_CLOSE = rim.Rays(np.linspace(0.6, 1.5, 25, dtype=np.float32))
 _DISC = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (_GLINT, _GLINT))
 
 
@@ -73,23 +78,37 @@ def find_pupil(frame: NDArray[np.uint8], last: Pupil | None = None) -> Pupil | N
     """The most likely pupil in ``frame``, grey (H, W) or BGR (H, W, 3), uint8; ``None`` where nothing is
     like one.
 
-    ``last`` is the pupil of the frame before, if there is one: it is looked at as one more candidate, and
-    no more than that, so that a wrong one does not stay. Thread-safe; keeps nothing between calls.
+    ``last`` is the pupil of the frame before, if there is one. Where it is found again beyond doubt, the rest
+    of the picture is not searched; else it is one more candidate, and no more than that, so that a wrong one
+    does not stay. Thread-safe; keeps nothing between calls.
     """
-    found = candidates(frame, last)
-    if found is None:
+    pictures = _prepared(frame)
+    if pictures is None:
         return None
-    smooth, ellipses, scale = found
-    score = judge.confidence(judge.evidence(smooth, ellipses))
-    best = int(score.argmax())
-    return _as_pupil(ellipses[best], scale, float(score[best]))
+    work, smooth, scale = pictures
+    found = np.zeros((0, 3))
+    if last is not None:
+        x, y = (last.cx + 0.5) / scale - 0.5, (last.cy + 0.5) / scale - 0.5
+        found = np.asarray([(x, y, (last.major + last.minor) / 4 / scale)])
+        again = _likeliest(smooth, outlines(smooth, found), scale)
+        if again is not None and again.confidence >= _BEYOND_DOUBT:
+            return again
+    return _likeliest(smooth, outlines(smooth, np.vstack([found, dark_blobs(work)])), scale)
 
 
-def candidates(
-    frame: NDArray[np.uint8], last: Pupil | None = None
-) -> tuple[NDArray[np.float32], Floats, int] | None:
+def candidates(frame: NDArray[np.uint8]) -> tuple[NDArray[np.float32], Floats, int] | None:
     """All that may be the pupil: the smoothed working copy, ellipses (K, 5) on it, and how many pixels of the
     frame are one of its. ``None`` where there is nothing."""
+    pictures = _prepared(frame)
+    if pictures is None:
+        return None
+    work, smooth, scale = pictures
+    ellipses = outlines(smooth, dark_blobs(work))
+    return (smooth, ellipses, scale) if len(ellipses) else None
+
+
+def _prepared(frame: NDArray[np.uint8]) -> tuple[Grey, NDArray[np.float32], int] | None:
+    """The working copy of ``frame``, the same smoothed, and how many of the frame's pixels one of it is."""
     grey = _as_grey(frame)
     if min(grey.shape) < LEAST_SIDE:
         return None
@@ -97,16 +116,16 @@ def candidates(
     if min(work.shape) < LEAST_SIDE:  # a strip: too narrow once its length is halved
         return None
     work = _lit(work)
-    found = dark_blobs(work)
-    if last is not None:
-        x, y = (last.cx + 0.5) / scale - 0.5, (last.cy + 0.5) / scale - 0.5
-        found = np.vstack([np.asarray([(x, y, (last.major + last.minor) / 4 / scale)]), found])
-    if not len(found):
-        return None
     opened = cv2.morphologyEx(work, cv2.MORPH_OPEN, _DISC)
-    smooth = np.asarray(cv2.GaussianBlur(opened, (5, 5), 1.0), np.float32)
-    ellipses = outlines(smooth, found)
-    return (smooth, ellipses, scale) if len(ellipses) else None
+    return work, np.asarray(cv2.GaussianBlur(opened, (5, 5), 1.0), np.float32), scale
+
+
+def _likeliest(smooth: NDArray[np.float32], ellipses: Floats, scale: int) -> Pupil | None:
+    if not len(ellipses):
+        return None
+    score = judge.confidence(judge.evidence(smooth, ellipses))
+    best = int(score.argmax())
+    return _as_pupil(ellipses[best], scale, float(score[best]))
 
 
 def dark_blobs(work: Grey) -> Floats:
@@ -121,34 +140,47 @@ def dark_blobs(work: Grey) -> Floats:
     zoom = small.shape[1] / width
     darkest = _quantile(small, 0.01)
     rows: list[tuple[float, float, float, float]] = []
-    for radius, response in _centre_surround(small.astype(np.float32), darkest):
-        reach = 2 * min(max(2, int(radius)), 6) + 1
+    for radius, pixel, response in _centre_surround(small, darkest):
+        reach = 2 * min(max(2, int(radius) // pixel), 6 // pixel) + 1
         beaten = np.maximum(cv2.dilate(response, np.ones((reach, reach), np.uint8)), _LEAST_RESPONSE)
         spots = np.flatnonzero(cv2.compare(response, beaten, cv2.CMP_GE))
         strength = response.ravel()[spots]
         for i in np.argsort(-strength)[:_BLOBS_A_SIZE]:
             y, x = divmod(int(spots[i]), response.shape[1])
-            rows.append((float(strength[i]), (x + 0.5) / zoom - 0.5, (y + 0.5) / zoom - 0.5, radius / zoom))
+            at = (pixel * (x + 0.5) / zoom - 0.5, pixel * (y + 0.5) / zoom - 0.5)
+            rows.append((float(strength[i]), *at, radius / zoom))
     return _apart(rows)
 
 
-def _centre_surround(flat: NDArray[np.float32], darkest: int) -> Iterator[tuple[float, NDArray[np.float32]]]:
+def _centre_surround(small: Grey, darkest: int) -> Iterator[tuple[float, int, NDArray[np.float32]]]:
     """For every size, how much brighter the squares round a square are than it, against its own darkness.
+
+    Yields a blob's radius in pixels of ``small``, how many of those one pixel of the answer is, and the
+    answer.
 
     Of the four neighbours the second darkest counts: a lid may lie on one side of a pupil, but a straight
     border or a corner has no brighter neighbour on two sides and is no blob.
     """
-    for half in _BLOB_HALVES:
-        side = 2 * half + 1
-        mean = cv2.boxFilter(flat, -1, (side, side), borderType=cv2.BORDER_REPLICATE)
-        wide = cv2.copyMakeBorder(mean, side, side, side, side, cv2.BORDER_REPLICATE)
-        up, down = wide[: -2 * side, side:-side], wide[2 * side :, side:-side]
-        left, right = wide[side:-side, : -2 * side], wide[side:-side, 2 * side :]
-        darker = cv2.max(cv2.min(up, down), cv2.min(left, right))
-        second = cv2.min(darker, cv2.min(cv2.max(up, down), cv2.max(left, right)))
-        contrast = cv2.divide(cv2.subtract(second, mean), mean + np.float32(_DARK - darkest))
-        # The largest square in a disc has 0.71 of its radius; a little more still answers best there.
-        yield side / 2 / 0.9, cast("NDArray[np.float32]", contrast)
+    fine = small.astype(np.float32)
+    high, broad = small.shape
+    coarse = np.asarray(
+        cv2.resize(
+            fine[: high // 2 * 2, : broad // 2 * 2], (broad // 2, high // 2), interpolation=cv2.INTER_AREA
+        ),
+        np.float32,
+    )
+    for flat, zoom, halves in ((fine, 1, _SMALL_HALVES), (coarse, 2, _LARGE_HALVES)):
+        for half in halves:
+            side = 2 * half + 1
+            mean = cv2.boxFilter(flat, -1, (side, side), borderType=cv2.BORDER_REPLICATE)
+            wide = cv2.copyMakeBorder(mean, side, side, side, side, cv2.BORDER_REPLICATE)
+            up, down = wide[: -2 * side, side:-side], wide[2 * side :, side:-side]
+            left, right = wide[side:-side, : -2 * side], wide[side:-side, 2 * side :]
+            darker = cv2.max(cv2.min(up, down), cv2.min(left, right))
+            second = cv2.min(darker, cv2.min(cv2.max(up, down), cv2.max(left, right)))
+            contrast = cv2.divide(cv2.subtract(second, mean), mean + np.float32(_DARK - darkest))
+            # The largest square in a disc has 0.71 of its radius; a little more still answers best there.
+            yield zoom * side / 2 / 0.9, zoom, cast("NDArray[np.float32]", contrast)
 
 
 def _apart(rows: list[tuple[float, float, float, float]]) -> Floats:
@@ -169,17 +201,22 @@ def _apart(rows: list[tuple[float, float, float, float]]) -> Floats:
 
 def outlines(smooth: NDArray[np.float32], found: Floats) -> Floats:
     """Ellipses (K, 5) of the rims round the blobs ``found`` (N, 3): at most one each."""
+    if not len(found):
+        return np.zeros((0, 5))
     circles = np.column_stack([found[:, :2], found[:, 2], found[:, 2], np.zeros(len(found))])
-    rho, height = rim.strongest_steps(rim.unroll(smooth, circles, _WIDE), _WIDE, 0.4)
+    rho, height = _WIDE.strongest_steps(_WIDE.unroll(smooth, circles), 0.4)
     # A pupil has a rim nearly all round; a shadow or a lash has a higher one, but on one side.
     all_round = np.sort(height, 1)[:, rim.RAYS // 4]
     chosen = np.argsort(-all_round)[:_TRACED]
     ellipses, rho, height = circles[chosen], rho[chosen], height[chosen]
     ellipses = _refit(ellipses, rho, height, smooth.shape, 0.12, search=True)
+    if len(ellipses) > _REFINED:
+        likely = judge.confidence(judge.evidence(smooth, ellipses))
+        ellipses = ellipses[np.argsort(-likely)[:_REFINED]]
     for tolerance, search in ((0.16, True), (0.08, False)):
         if not len(ellipses):
             break
-        rho, height = rim.strongest_steps(rim.unroll(smooth, ellipses, _CLOSE), _CLOSE, tolerance)
+        rho, height = _CLOSE.strongest_steps(_CLOSE.unroll(smooth, ellipses), tolerance)
         ellipses = _refit(ellipses, rho, height, smooth.shape, 0.07, search)
     return ellipses
 
@@ -194,11 +231,9 @@ def _refit(
 ) -> Floats:
     height = np.maximum(height, 0)
     weight = np.sqrt(np.minimum(height / (np.sort(height, 1)[:, rim.RAYS * 7 // 10, None] + 1e-3), 1))
-    x, y = rim.points_at(ellipses, rho[:, :, None])
+    x, y = rim.points_at(ellipses, rho)
     size = np.sqrt(ellipses[:, 2] * ellipses[:, 3])
-    fitted, real = rim.ellipses_through(
-        x[:, :, 0], y[:, :, 0], weight, ellipses[:, :2], size, tolerance, search
-    )
+    fitted, real = rim.ellipses_through(x, y, weight, ellipses[:, :2], size, tolerance, search)
     return fitted[real & _possible(fitted, shape)]
 
 

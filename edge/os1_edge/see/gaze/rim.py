@@ -27,6 +27,9 @@ SLIMMEST = 0.33
 
 _ANGLES = np.arange(RAYS, dtype=np.float32) * np.float32(2 * np.pi / RAYS)
 _COS, _SIN = np.cos(_ANGLES), np.sin(_ANGLES)
+_UNIT = np.stack([_COS, _SIN])
+
+_RIDGE, _RIDGE_OF_FIVE = 1e-9 * np.eye(5), 1e-6 * np.eye(5)
 
 
 def _spread_samples() -> NDArray[np.intp]:
@@ -44,51 +47,67 @@ def _spread_samples() -> NDArray[np.intp]:
 _SAMPLES = _spread_samples()
 
 
-def points_at(ellipses: Floats, rho: Floats) -> tuple[Floats, Floats]:
-    """Picture coordinates at ``rho`` along the rays.
+class Rays:
+    """Sample points along the rays of an ellipse, at the same distances for every one."""
 
-    ``rho`` is of shape (R,), the same for all rays, or (K, RAYS, R). Returns x and y, each (K, RAYS, R).
-    """
+    def __init__(self, rho: NDArray[np.float32]) -> None:
+        """``rho`` (R,): even distances in units of the ellipse."""
+        self.rho = rho
+        self._step = rho[1] - rho[0]
+        self._circle = np.stack([np.outer(_COS, rho), np.outer(_SIN, rho)]).reshape(2, -1).astype(np.float32)
+        self._liked: dict[float, NDArray[np.float32]] = {}
+
+    def unroll(self, picture: NDArray[np.float32], ellipses: Floats) -> NDArray[np.float32]:
+        """Brightness along the rays, (K, RAYS, R); beyond the picture's border its edge pixels go on."""
+        # One product of matrices; the broadcast sums for it took as long as all the rest.
+        x, y = (
+            turn @ self._circle + middle[:, None].astype(np.float32)
+            for turn, middle in zip(_turned(ellipses), ellipses.T, strict=False)
+        )
+        shape = (len(ellipses) * RAYS, len(self.rho))
+        flat = cv2.remap(
+            picture, x.reshape(shape), y.reshape(shape), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        )
+        return np.asarray(flat, np.float32).reshape(len(ellipses), RAYS, -1)
+
+    def strongest_steps(self, rays: NDArray[np.float32], tolerance: float) -> tuple[Floats, Floats]:
+        """The strongest dark-to-bright step of every ray, nearer ones to ``rho == 1`` preferred.
+
+        ``tolerance`` is the standard deviation, in natural logarithm of ``rho``, of that preference. Returns
+        where the step lies (in ``rho``, between samples by a parabola) and how high it is (grey levels), each
+        (K, RAYS).
+        """
+        if tolerance not in self._liked:  # as many as there are calls in the code
+            away = np.log(self.rho[2:-2]) / tolerance
+            self._liked[tolerance] = np.exp(-0.5 * away * away).astype(np.float32)
+        rise = rays[:, :, 2:] - rays[:, :, :-2]
+        best = (rise[:, :, 1:-1] * self._liked[tolerance]).argmax(2) + 1
+        flat, at = rise.reshape(-1), best + _firsts(rise.shape)
+        left, peak, right = flat[at - 1], flat[at], flat[at + 1]
+        bend = np.minimum(left - 2 * peak + right, np.float32(-1e-3))
+        shift = np.minimum(np.maximum(0.5 * (left - right) / bend, -0.5), 0.5)
+        return self.rho[1:-1][best] + shift * self._step, peak
+
+
+def _firsts(shape: tuple[int, ...]) -> NDArray[np.intp]:
+    """Where each ray's first sample lies in the flattened samples."""
+    count, rays, steps = shape
+    return np.arange(0, count * rays * steps, steps).reshape(count, rays)
+
+
+def _turned(ellipses: Floats) -> tuple[Floats, Floats]:
+    """What takes the unit circle to x and to y of the ellipses, each (K, 2)."""
     flat = ellipses.astype(np.float32)  # 24 bits are a 16,000th of a pixel here, and twice as fast
-    cos, sin = np.cos(flat[:, 4, None]), np.sin(flat[:, 4, None])
-    along, across = flat[:, 2, None] * _COS, flat[:, 3, None] * _SIN
-    dx, dy = cos * along - sin * across, sin * along + cos * across
-    rho = rho.astype(np.float32, copy=False)
-    return flat[:, 0, None, None] + dx[:, :, None] * rho, flat[:, 1, None, None] + dy[:, :, None] * rho
+    cos, sin = np.cos(flat[:, 4]), np.sin(flat[:, 4])
+    a, b = flat[:, 2], flat[:, 3]
+    return np.array([a * cos, -b * sin]).T, np.array([a * sin, b * cos]).T
 
 
-def unroll(picture: NDArray[np.float32], ellipses: Floats, rho: Floats) -> NDArray[np.float32]:
-    """Brightness along the rays, (K, RAYS, R); beyond the picture's border its edge pixels go on."""
-    x, y = points_at(ellipses, rho)
-    count, rays, steps = x.shape
-    flat = cv2.remap(
-        picture,
-        x.reshape(count * rays, steps),
-        y.reshape(count * rays, steps),
-        cv2.INTER_LINEAR,
-        borderMode=cv2.BORDER_REPLICATE,
-    )
-    return np.asarray(flat, np.float32).reshape(count, rays, steps)
-
-
-def strongest_steps(
-    rays: NDArray[np.float32], rho: NDArray[np.float32], tolerance: float
-) -> tuple[Floats, Floats]:
-    """The strongest dark-to-bright step of every ray, nearer ones to ``rho == 1`` preferred.
-
-    ``tolerance`` is the standard deviation, in natural logarithm of ``rho``, of that preference. Returns
-    where the step lies (in ``rho``, between samples by a parabola) and how high it is (grey levels), each
-    (K, RAYS).
-    """
-    rise = rays[:, :, 2:] - rays[:, :, :-2]
-    where = rho[1:-1]
-    liked = np.exp(-0.5 * (np.log(where) / tolerance) ** 2).astype(np.float32)
-    best = (rise[:, :, 1:-1] * liked[1:-1]).argmax(2) + 1
-    k, n = np.ogrid[: rise.shape[0], : rise.shape[1]]
-    left, peak, right = rise[k, n, best - 1], rise[k, n, best], rise[k, n, best + 1]
-    bend = np.minimum(left - 2 * peak + right, -1e-3)
-    shift = np.clip(0.5 * (left - right) / bend, -0.5, 0.5)
-    return where[best] + shift * (rho[1] - rho[0]), peak
+def points_at(ellipses: Floats, rho: Floats | float) -> tuple[Floats, Floats]:
+    """Picture coordinates x and y, each (K, RAYS), of the points at ``rho``, (K, RAYS) or one for all."""
+    across, down = _turned(ellipses)
+    x, y = across @ _UNIT, down @ _UNIT
+    return x * rho + ellipses[:, 0, None], y * rho + ellipses[:, 1, None]
 
 
 def ellipses_through(
@@ -111,11 +130,11 @@ def ellipses_through(
     terms = _terms(u, v)
     target = -v * v
     if search:
-        conic = _ransac(terms, target, u, v, weight, tolerance)
+        conic = _ransac(terms, target, weight, tolerance)
     else:
         conic = _least_squares(terms, target, weight + 1e-6)
-    error = _distance(conic, u, v)
-    trust = weight * np.clip(1 - (error / (1.5 * tolerance)) ** 2, 0, None) ** 2
+    error = _distance(conic[:, None], terms)[:, 0]
+    trust = weight * np.maximum(1 - (error / (1.5 * tolerance)) ** 2, 0) ** 2
     conic = _least_squares(terms, target, trust + 1e-6)
     ellipses, real = _as_ellipses(conic)
     ellipses[:, :2] = ellipses[:, :2] * size[:, None] + centre
@@ -129,36 +148,55 @@ def _terms(u: Floats, v: Floats) -> Floats:
     The trace does not change when the picture turns, so no direction is preferred; five unknowns, five
     points.
     """
-    return np.stack([u * u - v * v, u * v, u, v, np.ones_like(u)], -1).astype(np.float64)
+    terms = np.ones((*u.shape, 5))
+    terms[..., 0], terms[..., 1], terms[..., 2], terms[..., 3] = u * u - v * v, u * v, u, v
+    return terms
 
 
 def _least_squares(terms: Floats, target: Floats, weight: Floats) -> Floats:
     weighted = terms * weight[..., None]
-    square = np.swapaxes(weighted, -1, -2) @ terms + 1e-9 * np.eye(5)
-    return np.asarray(np.linalg.solve(square, (np.swapaxes(weighted, -1, -2) @ target[..., None]))[..., 0])
+    turned = np.swapaxes(weighted, -1, -2)
+    return np.asarray(np.linalg.solve(turned @ terms + _RIDGE, turned @ target[..., None])[..., 0])
 
 
-def _distance(conic: Floats, u: Floats, v: Floats) -> Floats:
-    """Sampson's first-order distance of the points from the conic, (..., RAYS)."""
-    p = conic[..., None, :]
-    du = 2 * p[..., 0] * u + p[..., 1] * v + p[..., 2]
-    dv = 2 * (1 - p[..., 0]) * v + p[..., 1] * u + p[..., 3]
-    # Euler: twice a conic is its slope along (u, v), and its linear terms once more, and its constant twice.
-    value = 0.5 * (du * u + dv * v + p[..., 2] * u + p[..., 3] * v) + p[..., 4]
-    return np.asarray(value / np.sqrt(du * du + dv * dv + 1e-6))
+def _distance(conic: Floats, terms: Floats) -> Floats:
+    """Sampson's first-order distance of points from conics.
+
+    ``conic`` (..., C, 5), ``terms`` (..., RAYS, 5) of `_terms`; returns (..., C, RAYS). All as products of
+    matrices: of 120 conics at once, a sum a term would cost twice as much.
+    """
+    p, q, r, s = (conic[..., i] for i in range(4))
+    points = np.swapaxes(terms, -1, -2)
+    line = points[..., 2:5, :]  # u, v, 1
+    du = np.stack([2 * p, q, r], -1) @ line
+    dv = np.stack([q, 2 * (1 - p), s], -1) @ line
+    v = points[..., 3:4, :]
+    value = conic @ points + v * v
+    return np.asarray(value / np.sqrt(du * du + dv * dv + np.float32(1e-6)))
 
 
-def _ransac(terms: Floats, target: Floats, u: Floats, v: Floats, weight: Floats, tolerance: float) -> Floats:
+def _ransac(terms: Floats, target: Floats, weight: Floats, tolerance: float) -> Floats:
     count = len(terms)
-    conics = np.linalg.solve(terms[:, _SAMPLES] + 1e-6 * np.eye(5), target[:, _SAMPLES][..., None])[..., 0]
-    error = _distance(conics.astype(np.float32), u[:, None], v[:, None])
-    ellipses, real = _as_ellipses(conics.reshape(-1, 5))
-    axes = np.sort(ellipses[:, 2:4], 1)
-    fits = real & (axes[:, 0] > SLIMMEST * axes[:, 1]) & (axes[:, 0] > 0.3) & (axes[:, 1] < 2.2)
-    votes = (np.clip(1 - (error / tolerance) ** 2, 0, None) * weight[:, None]).sum(-1)
+    conics = np.linalg.solve(terms[:, _SAMPLES] + _RIDGE_OF_FIVE, target[:, _SAMPLES][..., None])[..., 0]
+    error = _distance(conics.astype(np.float32), terms.astype(np.float32))
+    short, long = _axes(conics)
+    fits = (short > SLIMMEST * long) & (short > 0.3) & (long < 2.2)
+    votes = (np.maximum(1 - (error / tolerance) ** 2, 0) @ weight[..., None])[..., 0]
     # A round one first: lashes and lid corners make slim ellipses out of thin air.
-    votes *= (fits * np.where(axes[:, 0] > 0.75 * axes[:, 1], 1.0, 0.8)).reshape(count, -1)
+    votes *= fits * np.where(short > 0.75 * long, 1.0, 0.8)
     return np.asarray(conics[np.arange(count), votes.argmax(1)])
+
+
+def _axes(conic: Floats) -> tuple[Floats, Floats]:
+    """Half axes (..., C) of conics (..., C, 5), the shorter one first; none where it is no ellipse."""
+    p, q, r, s, t = (conic[..., i] for i in range(5))
+    c = 1 - p
+    det = np.maximum(4 * p * c - q * q, 1e-3)
+    # The constant once the middle is moved to (0, 0).
+    level = (c * r * r - q * r * s + p * s * s) / det - t
+    half = 0.5 * np.sqrt((p - c) ** 2 + q * q)
+    scale = np.sqrt(np.maximum(level, 0))
+    return scale / np.sqrt(0.5 + half), scale / np.sqrt(np.maximum(0.5 - half, 1e-3))
 
 
 def _as_ellipses(conic: Floats) -> tuple[Floats, Mask]:
