@@ -1,0 +1,307 @@
+"""The page as the glasses, in headless Chromium: a spoken question is answered aloud, and the memory page
+shows the turn. The microphone is a recording, the companion the real one. Screenshots of every state are kept
+in ``build/browser``."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: pip install 'os1[dev]'"
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+MIC = ROOT / "edge" / "os1_edge" / "demo" / "morning" / "mic"
+SHOTS = ROOT / "build" / "browser"
+WAIT_MS = 60_000
+"""A slow machine takes its time; a page that never comes there fails."""
+
+EAR = """
+// What the page plays is kept, as 16 bit samples at the context's rate; and a microphone that the test feeds.
+(() => {
+  const connect = AudioNode.prototype.connect;
+  window.heard = [];
+  AudioNode.prototype.connect = function (to, ...rest) {
+    if (to instanceof AudioDestinationNode && !(this instanceof ScriptProcessorNode)) {
+      const ear = this.context.createScriptProcessor(4096, 1, 1);
+      window.heardRate = this.context.sampleRate;
+      ear.onaudioprocess = (e) => {
+        const block = e.inputBuffer.getChannelData(0);
+        if (block.some((s) => s !== 0) || window.heard.length) {
+          window.heard.push(Array.from(block, (s) => Math.round(s * 32767)));
+        }
+      };
+      connect.call(this, ear);
+      connect.call(ear, to);
+    }
+    return connect.call(this, to, ...rest);
+  };
+  navigator.mediaDevices.getUserMedia = async (wanted) => {
+    if (wanted.video) {
+      const canvas = document.createElement("canvas");
+      canvas.width = 640; canvas.height = 480;
+      const pen = canvas.getContext("2d");
+      setInterval(() => {
+        pen.fillStyle = `hsl(${Date.now() / 50 % 360} 60% 60%)`;
+        pen.fillRect(0, 0, 640, 480);
+        pen.fillStyle = "#222";
+        pen.fillRect(200, 150, 200, 150);
+      }, 200);
+      return canvas.captureStream(5);
+    }
+    const context = new AudioContext({ sampleRate: 16000 });
+    const out = context.createMediaStreamDestination();
+    const hum = context.createConstantSource();
+    hum.offset.value = 0;
+    connect.call(hum, out);
+    hum.start();
+    window.say = async (base64) => {
+      const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+      const sound = await context.decodeAudioData(bytes.buffer);
+      const source = context.createBufferSource();
+      source.buffer = sound;
+      connect.call(source, out);
+      source.start();
+    };
+    return out.stream;
+  };
+})();
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    found = next(
+        (f for n in ("chromium", "chromium-browser", "google-chrome") if (f := shutil.which(n))), None
+    )
+    if found is None:
+        pytest.skip(
+            "no Chromium on PATH: install the Debian package `chromium` to test the page in a browser"
+        )
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(
+            executable_path=found,
+            args=["--no-sandbox", "--autoplay-policy=no-user-gesture-required", "--disable-dev-shm-usage"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def companion(tmp_path_factory: pytest.TempPathFactory, pulled: Callable[..., Path]) -> Iterator[str]:
+    """The address of a living companion's page, code included."""
+    for name in (
+        "silero-vad",
+        "smart-turn-v3.2",
+        "whisper-tiny.en",
+        "qwen2.5-0.5b",
+        "piper-joe",
+        "minilm-l6",
+    ):
+        pulled(name)
+    folder = tmp_path_factory.mktemp("wearer")
+    command = [sys.executable, "-m", "os1_edge", "run", "--browser", "--port", "0"]
+    environ = {**os.environ, "OS1_KEY_FILE": str(folder / "key"), "PYTHONUNBUFFERED": "1"}
+    log = folder / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*command, "--memory", str(folder / "memory.db")], stdout=out, stderr=out, env=environ
+        )
+    try:
+        address = None
+        for _ in range(600):
+            if (address := re.search(r"open (http://\S+)", log.read_text("utf-8", "replace"))) is not None:
+                break
+            assert process.poll() is None, log.read_text("utf-8", "replace")
+            time.sleep(0.2)
+        assert address is not None
+        yield address[1]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0, log.read_text("utf-8", "replace")[-2000:]
+
+
+@pytest.fixture
+def page(chromium: Any, companion: str) -> Iterator[Any]:
+    """A page on the companion, paired; it must not complain."""
+    context = chromium.new_context(viewport={"width": 1100, "height": 800})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda e: complaints.append(str(e)))
+    page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+    page.add_init_script(EAR)
+    page.goto(companion)
+    page.wait_for_selector("#start:visible")
+    page.set_default_timeout(WAIT_MS)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def shot(page: Any, name: str) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(SHOTS / f"{name}.png"), full_page=True)
+
+
+def say(page: Any, name: str) -> None:
+    page.evaluate("s => window.say(s)", base64.b64encode((MIC / name).read_bytes()).decode())
+
+
+def put_on(page: Any) -> None:
+    page.click("#start")
+    page.wait_for_selector("#orb[data-state=listening]")
+
+
+def lines(page: Any) -> list[str]:
+    return [text.replace("\n", " ") for text in page.locator("#lines li").all_inner_texts()]
+
+
+def spoken(page: Any, tmp_path: Path, pulled: Callable[..., Path]) -> str:
+    """What the page has played, by the recogniser."""
+    from os1_edge.device.sound import blocks
+    from os1_edge.hear.files import transcript
+    from os1_edge.hear.recogniser import make_recogniser
+    from os1_edge.hear.vad import SileroVad
+
+    sound = np.asarray(page.evaluate("window.heard.flat()"), np.int16)
+    wav = tmp_path / "heard.wav"
+    soundfile.write(wav, sound, page.evaluate("window.heardRate"))
+    ears = make_recogniser("whisper", pulled("whisper-tiny.en"), "en", 2)
+    _, segments = transcript(blocks(wav), ears, SileroVad(pulled("silero-vad")))
+    return " ".join(s.text for s in segments)
+
+
+def test_a_spoken_question_is_answered_aloud_shown_remembered_and_can_be_forgotten(
+    page: Any, tmp_path: Path, pulled: Callable[..., Path]
+) -> None:
+    shot(page, "1-ready")
+    put_on(page)
+    shot(page, "2-listening")
+    say(page, "02.wav")  # "Please remember that I am allergic to peanuts."
+    page.wait_for_selector("#orb[data-state=hearing]")
+    shot(page, "3-hearing")
+    page.wait_for_selector("#orb[data-state=speaking]")
+    shot(page, "4-speaking")
+    page.wait_for_selector("#lines .it")
+    page.wait_for_selector("#orb[data-state=listening]")
+    shot(page, "5-answered")
+    me, it = lines(page)[-2:]
+    assert "allergic to peanuts" in me
+    aloud = spoken(page, tmp_path, pulled)
+    reply = it.removeprefix("OS-1:").split("  ")[0]
+    first = re.sub(r"[^a-z ]", "", reply.lower()).split()[:3]
+    assert first == re.sub(r"[^a-z ]", "", aloud.lower()).split()[: len(first)], (it, aloud)
+
+    page.click("nav button:has-text('About you')")
+    page.wait_for_selector("#views .turn:has-text('allergic to peanuts')")
+    shot(page, "6-profile")
+    page.click("nav button:has-text('Days')")
+    page.locator("details.day > summary").first.click()
+    page.wait_for_selector(".turn:has-text('allergic to peanuts')")
+    shot(page, "7-days")
+
+    page.locator(".turn:has-text('allergic to peanuts') button:has-text('Forget')").first.click()
+    page.wait_for_selector("dialog[open]")
+    shot(page, "8-asks")
+    page.click("dialog button:has-text('Forget')")
+    page.wait_for_selector("#toast:has-text('Forgotten')")
+    shot(page, "9-forgotten")
+    page.click("nav button:has-text('Search')")
+    page.fill("#query", "peanuts")
+    page.click("form[role=search] button")
+    page.wait_for_selector("[role=status]:has-text('ound')")
+    assert page.locator(".turn:has-text('peanuts')").count() == 0
+    page.click("#toast button:has-text('Undo')")
+    page.wait_for_selector("#toast:has-text('Back again')")
+    page.click("form[role=search] button")
+    page.wait_for_selector(".turn:has-text('peanuts')")
+    shot(page, "10-search")
+    for tab, name in (("Forget and keep", "11-keeping"), ("Numbers", "12-numbers")):
+        page.click(f"nav button:has-text('{tab}')")
+        page.wait_for_selector("#views h3")
+        shot(page, name)
+
+
+def test_speaking_over_the_reply_cuts_it(page: Any) -> None:
+    put_on(page)
+    before = page.locator("#lines .it").count()
+    say(page, "02.wav")
+    page.wait_for_selector("#orb[data-state=speaking]")
+    say(page, "03.wav")
+    page.locator("#lines .it").nth(before).wait_for()
+    assert "interrupted" in lines(page)[-1]
+
+
+def test_mute_is_shown_and_nothing_is_heard_while_it_holds(page: Any) -> None:
+    put_on(page)
+    page.click("#mute")
+    page.wait_for_selector("#orb[data-state=muted]")
+    shot(page, "13-muted")
+    before = lines(page)
+    say(page, "02.wav")
+    time.sleep(6)
+    assert page.inner_text("#state") == "Muted"
+    assert lines(page) == before
+    page.click("#mute")
+    page.wait_for_selector("#orb[data-state=listening]")
+
+
+def test_the_page_works_on_a_phone_and_by_keyboard(chromium: Any, companion: str) -> None:
+    context = chromium.new_context(viewport={"width": 375, "height": 667}, has_touch=True)
+    page = context.new_page()
+    page.add_init_script(EAR)
+    page.goto(companion)
+    page.wait_for_selector("#start:visible")
+    shot(page, "14-phone")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    reached = []
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate("document.activeElement.textContent.trim() || document.activeElement.id")
+        )
+    assert "Put the glasses on" in reached
+    assert "Days" in reached
+    context.close()
+
+
+def test_who_has_no_code_is_asked_for_it(chromium: Any, companion: str) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(companion.partition("#")[0])
+    page.wait_for_selector("#code:visible")
+    page.fill("#code", "aaaa-aaaa")
+    page.click("#pair-form button")
+    page.wait_for_selector("#pair-problem:has-text('not the code')")
+    shot(page, "15-pairing")
+    page.fill("#code", companion.partition("#")[2])
+    page.click("#pair-form button")
+    page.wait_for_selector("#start:visible")
+    context.close()
+
+
+def test_no_serious_fault_of_accessibility(page: Any) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'os1[dev]'").Axe()
+    views = ["Now", "Days", "About you", "Search", "Forget and keep", "Numbers"]
+    for view in views:
+        page.click(f"nav button:has-text('{view}')")
+        page.wait_for_timeout(300)
+        found = axe.run(
+            page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]}
+        ).response
+        serious = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
+        assert serious == [], (view, [(v["id"], [n["html"] for n in v["nodes"]][:3]) for v in serious])
