@@ -35,6 +35,8 @@ from os1_edge.remember.rows import ProfileEntry, Source, StoredEvent
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
+from os1_edge.remember.trash import Window
+from os1_edge.remember.undo import undo
 from os1_edge.remember.vectors import Vector
 
 KEY = bytes(range(32))
@@ -104,6 +106,8 @@ def kill_rounds(file: Path, rounds: int, seed: int) -> Kills:
             continue
         done.unsound += check(file, KEY).problems
         store = Store(file, KEY)
+        if undo(store) is not None:  # the kill came between a forgetting and its undo
+            done.unsound += check(file, KEY).problems
         there = {row[0]: row[1] for row in store.rows("SELECT turn_id, heard FROM turns")}
         found = {row[0] for row in store.rows("SELECT ref_id FROM items WHERE kind = 'turn'")}
         ids = {row[0]: row[1] for row in store.rows("SELECT turn_id, id FROM turns")}
@@ -132,7 +136,7 @@ def _killed_writer(file: Path, chance: random.Random, seed: int) -> list[str]:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("seed", type=int)
 def write(file: Path, seed: int) -> None:
-    """Write until killed, saying of each row that it is kept, or forgotten, once it is."""
+    """Write until killed, saying of each row that it is kept, forgotten, or back again, once it is."""
     chance = random.Random(seed)
     vectors = np.random.default_rng(seed)
     store = Store(file, KEY)
@@ -151,12 +155,19 @@ def write(file: Path, seed: int) -> None:
                 event = StoredEvent(0, now, now, "gym", "running", f"ran {name}", "rule", 1)
                 derived.add_event(store, event, [context], unit(vectors))
         print("kept", name, text, sep="\t", flush=True)
-        mine.append((name, row))
+        mine.append((name, row, text))
         if number % 17 == 0:
-            name, row = mine.pop(chance.randrange(len(mine)))
+            name, row, _ = mine.pop(chance.randrange(len(mine)))
             print("going", name, "", sep="\t", flush=True)
             forget.carry_out(store, forget.foresee(store, [("turn", row)]))
             print("gone", name, "", sep="\t", flush=True)
+        if number % 11 == 0:
+            name, row, text = chance.choice(mine)
+            print("going", name, "", sep="\t", flush=True)
+            window = Window(now, now + timedelta(hours=1))
+            forget.carry_out(store, forget.foresee(store, [("turn", row)]), undo=window)
+            undo(store)
+            print("kept", name, text, sep="\t", flush=True)
 
 
 def unit(chance: np.random.Generator) -> Vector:

@@ -84,7 +84,8 @@ class Access:
         try:
             yield store
         except sqlcipher3.DatabaseError as e:
-            hint = "end the other OS-1 first" if "locked" in str(e) else "see: os1 memory check"
+            hints = {"locked": "end the other OS-1 first", "full": "make room on the disk; nothing was lost"}
+            hint = next((h for word, h in hints.items() if word in str(e)), "see: os1 memory check")
             raise BadMemory(f"{self.file}: {e}; {hint}") from None
         finally:
             store.close()

