@@ -117,8 +117,8 @@ def check(path: Path, key: bytes) -> Health:
 
 def _check_pages(db: Any, health: Health) -> None:
     try:
-        # Seals are looked at in the file itself. Where a full disk or a power loss cut off folding the log in,
-        # the page that counts is the log's.
+        # Seals are looked at in the file itself. Where a full disk or a power loss cut off folding the log
+        # in, the page that counts is the log's.
         busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         seals = [] if busy else list(db.execute("PRAGMA cipher_integrity_check"))
         health.problems += [f"page: {row[0]}" for row in seals[:20]]
