@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
-from companion import Companion, Engine, Tracker
+from companion import Companion, Engine, Tracker, picture
 
 from os1_edge.config import Config
 from os1_edge.events import Image
@@ -233,20 +233,25 @@ def test_an_eye_camera_that_gives_rubbish_costs_only_the_gaze(
     assert caplog.text.count("the eye frame") == 1
 
 
-def test_no_picture_is_held_once_it_is_described(tmp_path: Path) -> None:
+def test_no_picture_is_held_once_it_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[ref[Any]] = []
+
+    def watched(number: int, scene: str) -> Image:
+        image = picture(number, scene)
+        made.append(ref(image))
+        return image
+
+    monkeypatch.setattr("companion.picture", watched)
     told, _, _ = looking(tmp_path)
     held: list[int] = []
     for i in range(20):
         told.show(5.0 * i, f"Room {i}.")
-        told.do(5.0 * i + 3.0, lambda _: held.append(pictures()))
+        told.do(5.0 * i + 1.0, lambda _: held.append(sum(one() is not None for one in made)))
+        told.do(5.0 * i + 4.0, lambda _: held.append(sum(one() is not None for one in made)))
     told.live()
     assert len(told.described) == 20
-    assert max(held) - min(held) == 0
-
-
-def pictures() -> int:
-    gc.collect()
-    return sum(isinstance(one, np.ndarray) and one.shape == (240, 320, 3) for one in gc.get_objects())
+    assert held[::2] == [1] * 20, "two seconds for a question about it"
+    assert held[1::2] == [0] * 20
 
 
 # What was seen before.

@@ -168,10 +168,9 @@ class Looking:
             # While it looks away the camera is not even asked.
             while await self._may.wait() and not (self._no_more.is_set() and self._closed):
                 try:
-                    frame = await anext(pictures)
+                    await self._came(await anext(pictures))  # no name holds the picture until the next one
                 except StopAsyncIteration:
                     break
-                await self._came(frame)
             await self._no_more.wait()
         finally:
             self._drop()
@@ -277,19 +276,26 @@ class Looking:
 
     async def note(self) -> None:
         """Tells and remembers what was seen, in the order of the frames."""
-        while (taken := await self._taken.get()) is not None:
-            frame, why, told = taken
-            try:
-                what = await told
-                if what.new:
-                    await self._tell(frame, why, what.seen)
-            except NoCapture:
-                continue  # it was asked to look away before the picture was looked at
-            except Exception as e:
-                tell_failure(f"the scene frame at {frame.at_s:.1f} s", e)
-                continue
+        while await self._note_next():
+            pass
+
+    async def _note_next(self) -> bool:
+        """The next of them; what holds its picture goes with this call. False at the end."""
+        taken = await self._taken.get()
+        if taken is None:
+            return False
+        frame, why, told = taken
+        try:
+            what = await told
+            if what.new:
+                await self._tell(frame, why, what.seen)
             if what.again:
                 self._consider(self._clock.now(), None)
+        except NoCapture:
+            pass  # it was asked to look away before the picture was looked at
+        except Exception as e:
+            tell_failure(f"the scene frame at {frame.at_s:.1f} s", e)
+        return True
 
     async def _tell(self, frame: SceneFrame, why: str, seen: SceneDescription) -> None:
         small = await self._released(frame.image, THUMBNAIL_SIDE) if self._thumbnails else None
