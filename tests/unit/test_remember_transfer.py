@@ -142,7 +142,7 @@ def older_and_remade(folder: Path) -> tuple[Store, list[str]]:
     derived.put_keys(store, "summary", about_jack, at(0), [("semantic", "Jack's arm", meaning("arm"))])
     with store.transaction() as db:
         db.execute(
-            "INSERT INTO profile_sources VALUES (?,'event',?,?,'Jack likes bread')",
+            "INSERT INTO profile_sources VALUES (?,'event',?,?,'bread and a moan')",
             (line, row, MONDAY.isoformat()),
         )
     before = lines(store)

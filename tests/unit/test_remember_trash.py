@@ -19,6 +19,7 @@ from os1_edge.remember.about import about, foresee_about
 from os1_edge.remember.backup import Lock, backup
 from os1_edge.remember.consolidate import Consolidator
 from os1_edge.remember.edit import edit
+from os1_edge.remember.erase import has_traces
 from os1_edge.remember.export import export
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.mend import compare
@@ -380,8 +381,12 @@ def test_the_night_shift_makes_final_what_is_over(tmp_path: Path) -> None:
         await memory.forget_about("Oslo", now=at(1), undo_for_s=600)
         await Consolidator(memory).finish(at(10))
         assert len(await memory.undoable()) == 1
+        await memory.keep_turn("t2", 0, at(12), "It rains.", "Noted.", "home")
         await Consolidator(memory).finish(at(12))
         assert await memory.undoable() == []
+        assert has_traces(memory.store)  # somebody speaks: the file is not written anew now
+        await Consolidator(memory).finish(at(20))
+        assert not has_traces(memory.store)
 
     asyncio.run(night())
     memory.close()

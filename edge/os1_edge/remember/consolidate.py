@@ -18,11 +18,11 @@ from typing import Literal, Protocol, TypeVar
 from os1_edge.remember import derived
 from os1_edge.remember.chores import CHORES, Answer, Busy, Chore, Draft, Embed, Writer, chore_of
 from os1_edge.remember.habits import end_stale_habits
-from os1_edge.remember.rows import Job
+from os1_edge.remember.rows import Job, seconds
 from os1_edge.remember.sessions import GAP_S
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
-from os1_edge.remember.trash import purge_due
+from os1_edge.remember.trash import end_due, purge_due
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,9 @@ SWEEP_DAYS = 3
 
 BACK_OFF_S = 0.5
 """Wait after a chore had to make way though nobody spoke: the engine answers somebody else."""
+
+IDLE_S = 300.0
+"""Silence after which the file may be written anew, for which recall has to wait: 10 s after ten years."""
 
 TIDY_S = 600.0
 """How often to look for what ended by nothing more happening."""
@@ -148,7 +151,9 @@ class Consolidator:
     def _tidy(self, now: datetime) -> None:
         """Ends what nothing more can belong to, and what could be undone for a while."""
         store = self._memory.store
-        purge_due(store, now)
+        end_due(store, now)
+        if _is_idle(store, now):
+            purge_due(store, now)
         self._memory.timeline.close_stale(now)
         for (last,) in unsummarised(store, now, self._memory.session_gap_s):
             derived.add_job(store, "summarise", "turn", last)
@@ -212,6 +217,12 @@ class Consolidator:
             chore.keep(store, self._memory.embed, draft, answer)
             derived.job_done(store, job.id)
         return True
+
+
+def _is_idle(store: Store, now: datetime) -> bool:
+    """Whether nobody has spoken for so long that nobody is likely to within seconds."""
+    last = store.rows("SELECT max(time) FROM turns")[0][0]
+    return last is None or abs(seconds(now) - seconds(datetime.fromisoformat(last))) > IDLE_S
 
 
 def unsummarised(store: Store, now: datetime, gap_s: float = GAP_S) -> list[tuple[int]]:

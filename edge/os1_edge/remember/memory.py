@@ -23,7 +23,7 @@ from os1_edge.remember.rows import now as machine_time
 from os1_edge.remember.sessions import GAP_S, session_of
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
-from os1_edge.remember.trash import UNDO_S, Undoable, Window, purge, purge_due, undoable
+from os1_edge.remember.trash import UNDO_S, Undoable, Window, end_due, purge, undoable
 from os1_edge.remember.undo import Restored, undo
 
 T = TypeVar("T")
@@ -244,7 +244,7 @@ class Memory:
 
     def _undo(self, now: datetime | None) -> Restored | None:
         if now is not None:
-            purge_due(self.store, now)
+            end_due(self.store, now)
         self.timeline.forget_state()
         restored = undo(self.store)
         self.vectors_missing = True

@@ -76,15 +76,22 @@ def purge(store: Store) -> str:
     return clear(store)
 
 
+def end_due(store: Store, now: datetime) -> bool:
+    """Makes those final whose time is over; returns whether there were any. Their traces are in the file yet:
+    clearing it takes seconds, for which somebody may not want to wait (``purge_due``)."""
+    due = store.rows("SELECT max(id) FROM trash_batches WHERE until <= ?", now.isoformat())[0][0]
+    if due is not None:
+        with store.transaction() as db:
+            empty(db, due)
+    return due is not None
+
+
 def purge_due(store: Store, now: datetime) -> str:
     """Makes those final whose time is over, and clears what an interrupted forgetting left in the file; cheap
     where there is neither. Returns as ``purge``."""
-    due = store.rows("SELECT max(id) FROM trash_batches WHERE until <= ?", now.isoformat())[0][0]
-    with store.transaction() as db:
-        if due is not None:
-            empty(db, due)
+    ended = end_due(store, now)
     waiting = store.rows("SELECT count(*) FROM trash_batches")[0][0]
-    if due is None and (waiting or not has_traces(store)):
+    if not ended and (waiting or not has_traces(store)):
         return ""  # while something waits to be final, the file is cleared with it
     return clear(store)
 
