@@ -215,7 +215,7 @@ async def line(
 async def hedged(tls: tuple[Path, Path], asks: int, at_once: int = 12) -> dict[str, float]:
     """That many questions, each begun on both sides; what is left of them afterwards."""
     engine, device = Scripted(0.01, 0.001, jitter_s=0.03), Device(0.06, 0.001)
-    both = Decision("cloud", "both sides, on purpose", hedge_at=0.0, rung=-1, cloud_p95_s=1.0)
+    both = Decision("cloud", "both sides, on purpose", hedge_at=0.0, rung=-1, cloud_high_s=1.0)
     async with line(tls, engine=engine, device=device) as it:
         await it.settled()
         it.router._decide = lambda *_: both  # type: ignore[method-assign]

@@ -119,11 +119,13 @@ class LocalModel:
         """A prompt with so many tokens to read had its first token after ``seconds``."""
         x = (1.0, float(tokens), float(images))
         error = seconds - sum(w * v for w, v in zip(self._w, x, strict=True))
-        self.deviation_s += BETA * (abs(error) - self.deviation_s)
         px = [sum(p * v for p, v in zip(row, x, strict=True)) for row in self._p]
         scale = self.FORGET + sum(v * q for v, q in zip(x, px, strict=True))
         gain = [q / scale for q in px]
         self._w = [w + g * error for w, g in zip(self._w, gain, strict=True)]
+        # By what is left unexplained: the first samples mostly correct the guess that was made before them.
+        rest = abs(seconds - sum(w * v for w, v in zip(self._w, x, strict=True)))
+        self.deviation_s += BETA * (rest - self.deviation_s)
         self._p = [
             # Bounded, else what is never excited (pictures) would grow without end by forgetting.
             [min((self._p[i][j] - gain[i] * px[j]) / self.FORGET, 10.0) for j in range(3)]
@@ -131,28 +133,35 @@ class LocalModel:
         ]
 
 
-class Calibration:
-    """By how much the spread of predictions is stretched so that 95 % of the outcomes stay below the p95.
-
-    Adding p95s of parts overstates that of their sum; a link with heavy tails understates it. The factor
-    follows the outcomes (the quantile tracking of Robbins and Monro, in steps of the logarithm).
+class Lateness:
+    """By how much first words came later than their predicted median; measured, so the parts' tails need not
+    be added up: the sum of p95s overstates that of a sum, and a link that loses packets has no such parts.
     """
 
-    STEP = 0.15
+    ENOUGH = 5
+    """Outcomes from which a tail can be told."""
 
     def __init__(self) -> None:
-        self.factor = 1.0
+        self._newest: deque[float] = deque(maxlen=NEWEST)
+        self._inside = 0.9
         self.at_s = float("-inf")
         """When the newest outcome was."""
-        self.inside = 0.95
-        """Share of the newest outcomes below their p95."""
+        self.p90_s: float | None = None
+        """None: too few outcomes."""
 
-    def outcome(self, now_s: float, *, inside: bool) -> None:
-        """A first token came below its predicted p95, or did not."""
+    @property
+    def inside(self) -> float:
+        """Share of the newest outcomes below what was predicted as their upper bound."""
+        return self._inside
+
+    def outcome(self, now_s: float, late_s: float, *, inside: bool) -> None:
+        """A first word came, or had not come, ``late_s`` after its median."""
         self.at_s = now_s
-        self.inside += 0.05 * (inside - self.inside)
-        change = 1 - 0.05 * self.STEP if inside else 1 + 0.95 * self.STEP
-        self.factor = min(max(self.factor * change, 0.4), 4.0)
+        self._inside += 0.05 * (inside - self._inside)
+        self._newest.append(late_s)
+        if len(self._newest) >= self.ENOUGH:
+            ordered = sorted(self._newest)
+            self.p90_s = max(ordered[min(round(0.9 * len(ordered)), len(ordered) - 1)], 0.0)
 
 
 class PathEstimates:
@@ -161,9 +170,14 @@ class PathEstimates:
     def __init__(self) -> None:
         self.rtt = Rtt()
         self.uplink = Quantiles(15_000.0, 60_000.0, 250_000.0)
-        self.calibration = Calibration()
+        self.lateness: dict[str, Lateness] = {}
+        """By task."""
         self.at_s: float | None = None
         """When it was last heard of."""
+
+    def late(self, task: str) -> Lateness:
+        """Of questions of one kind."""
+        return self.lateness.setdefault(task, Lateness())
 
     def uploaded(self, size: int, seconds: float) -> None:
         """``size`` bytes went up in ``seconds``, the round trip taken off."""

@@ -13,6 +13,9 @@ from os1_edge.offload.route import Local
 LETTERS = 4
 """Characters of English a token, about."""
 
+ENOUGH = 16
+"""Tokens read ahead that tell something of the device's pace."""
+
 
 class Near:
     """A language engine that is watched. Use it in one loop."""
@@ -30,9 +33,12 @@ class Near:
         return Local(a, b, c, self._model.high_s, bool(getattr(self._engine, "sees", False)))
 
     async def prime(self, messages: Sequence[Message]) -> None:
-        """See ``LanguageEngine.prime``."""
+        """See ``LanguageEngine.prime``. Shows how quickly the device reads, before the first question."""
+        began, tokens = self._clock.now(), self.unread(messages)
         await self._engine.prime(messages)
         self._read = tuple(messages)
+        if tokens >= ENOUGH:
+            self._model.sample(tokens, 0, self._clock.now() - began)
 
     def unread(self, messages: Sequence[Message]) -> int:
         """Tokens of a prompt that would have to be read, about."""

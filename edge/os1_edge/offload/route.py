@@ -38,8 +38,9 @@ class Decision:
     """Seconds after which the server must have taken the question; else the device begins then."""
     rung: int | None = None
     """Which rung of the picture ladder leaves; -1: pictures as they are; None: nothing leaves."""
-    cloud_p95_s: float | None = None
-    """Within this the server's first word is expected."""
+    cloud_high_s: float | None = None
+    """Within this the server's first word is expected; ``cloud_middle_s`` is as likely as not."""
+    cloud_middle_s: float | None = None
     doubtful: bool = False
     """Whether the device will have to begin more often than not as a rule: both sides are set to work."""
 
@@ -65,17 +66,19 @@ class Cloud:
     first_p50_s: float
     """From the question's place in the engine to its first text."""
     first_p95_s: float
-    spread: float = 1.0
-    """By how much the spread is stretched (``estimate.Calibration``)."""
+    late_s: float | None = None
+    """By how much nine of ten first words came later than their median at most; None: not known yet."""
 
     def forecast(self, up_bytes: int) -> tuple[float, float]:
-        """(median, 95th percentile) of the seconds to the first word."""
+        """(median, upper bound) of the seconds to the first word; one in ten or fewer come later."""
         base = self.srtt_s + self.queue_s + self.first_p50_s
+        middle = base + up_bytes / self.uplink_p50
+        if self.late_s is not None:
+            return middle, middle + self.late_s
         slow = min(self.uplink_p10, self.uplink_p50)
-        tail = 4 * self.rttvar_s + max(self.first_p95_s - self.first_p50_s, 0.0)
-        # The upload is not squeezed by a spread below 1: it was learnt from small questions.
-        high = base + max(self.spread, 1.0) * up_bytes / slow + self.spread * tail
-        return base + up_bytes / self.uplink_p50, high
+        return middle, base + up_bytes / slow + 4 * self.rttvar_s + max(
+            self.first_p95_s - self.first_p50_s, 0.0
+        )
 
     def taken_by(self, up_bytes: int) -> float:
         """When the server must have said that it took the question."""
@@ -188,20 +191,22 @@ def decide(state: State, job: Job, budget: Budget) -> Decision:
         if high <= bound:
             by = cloud.taken_by(up)
             hedge_at = None if local == float("inf") else min(high, latest) if keeps else high
-            return Decision("cloud", _words(high, within, "within"), hedge_at, by, rung, high)
+            return Decision("cloud", _words(high, within, "within"), hedge_at, by, rung, high, middle)
         if best is None or high < best[3]:
             best = rung, up, middle, high
     assert best is not None
     rung, up, middle, high = best
     if local == float("inf"):
-        return Decision("cloud", "the device cannot do that by itself", None, None, rung, high)
+        return Decision("cloud", "the device cannot do that by itself", None, None, rung, high, middle)
     by = cloud.taken_by(up)
     worth = middle <= bound if keeps else middle <= max(within, local)
     if worth and state.may_hedge and not frugal:
         words = _words(middle, within, "as often as not within")
-        return Decision("cloud", words, latest if keeps else 0.0, by, rung, high, doubtful=True)
+        return Decision("cloud", words, latest if keeps else 0.0, by, rung, high, middle, doubtful=True)
     if worth and not keeps:
-        return Decision("cloud", _words(middle, within, "sooner than the device's, in"), high, by, rung, high)
+        return Decision(
+            "cloud", _words(middle, within, "sooner than the device's, in"), high, by, rung, high, middle
+        )
     if not worth:
         why = _words(middle, within, "hardly before")
     else:

@@ -127,6 +127,8 @@ class Router:
             return self._near.stream(messages, max_tokens, schema=schema, background=background, task=task)
 
         job, budget = self.job(messages, task, background), self._times[task]
+        if not background:
+            self.allowance.asked()
         state = self.state(job)
         decision = self._decide(state, job, budget)
         taken = self._taken(state, job, budget, decision)
@@ -170,7 +172,6 @@ class Router:
     ) -> AsyncGenerator[str, None]:
         """The answer of whichever side has the first word."""
         began = self._clock.now()
-        self.allowance.asked()
         small = await self._pictures.shrunk(question.messages, decision.rung)
         spent = self._clock.now() - began  # by the encoder
         question = replace(question, messages=small, hedged=decision.hedge_at is not None, spent_s=spent)
@@ -195,7 +196,7 @@ class Router:
         self, asked: Asked, out: Outcome, job: Job, decision: Decision, question: Question, taken: Taken
     ) -> None:
         """What a race showed goes into the estimates and into the record."""
-        watch, high = self._watched, decision.cloud_p95_s or 0.0
+        watch, high, middle = self._watched, decision.cloud_high_s or 0.0, decision.cloud_middle_s or 0.0
         taken.both = out.both
         if out.both:
             self.allowance.spent()
@@ -210,13 +211,18 @@ class Router:
             taken.outcome = f"the server failed ({out.failure.kind})"
         elif out.winner == "local":
             overdue = asked.taken_s is None and out.first_s >= (decision.accept_by or float("inf"))
-            watch.missed(out.first_s, overdue=overdue, certain=out.first_s >= high)
+            watch.missed(
+                job.task, out.first_s, out.first_s - middle, overdue=overdue, inside=out.first_s < high
+            )
             taken.outcome = f"the server had said nothing after {out.first_s:.2f} s"
         elif asked.first_s is not None:
-            thought = asked.first_s - (asked.taken_s or 0.0)
-            late = asked.first_s > question.budget.first_token_s
             watch.answered(
-                job.task, job.text_bytes // LETTERS, thought, inside=asked.first_s <= high, late=late
+                job.task,
+                job.text_bytes // LETTERS,
+                asked.first_s - (asked.taken_s or 0.0),
+                asked.first_s - middle,
+                inside=asked.first_s <= high,
+                missed=asked.first_s > question.budget.first_token_s,
             )
             taken.outcome = "the server was first, though the device had begun" if out.both else ""
 
@@ -287,7 +293,7 @@ class Router:
             why=decision.reason,
             within_s=budget.first_token_s,
             local_s=None if local == float("inf") else round(local, 3),
-            cloud_s=None if decision.cloud_p95_s is None else round(decision.cloud_p95_s, 3),
+            cloud_s=None if decision.cloud_high_s is None else round(decision.cloud_high_s, 3),
             picture=told(decision.rung, job.images),
         )
 

@@ -42,9 +42,6 @@ never asked is never known, and the device keeps the budget anyway."""
 FORGOTTEN_S = 120.0
 """After this what a server was like counts no more; what it says of itself, or hope, does."""
 
-CALM_S = 300.0
-"""Half-life of a stretched spread while nothing is asked."""
-
 HOW = {Link.OFFLINE: "cannot be reached", Link.CAPTIVE: "is behind a login page"}
 """States without a way to the server, of the server."""
 
@@ -112,7 +109,7 @@ class Watch:
         path, now = self.path, self._clock.now()
         if path.rtt.srtt_s is None:
             return None
-        unsure = path.unsure(now)
+        unsure, late = path.unsure(now), path.late(task)
         p50, p95 = self._first_text(task, tokens)
         return Cloud(
             srtt_s=path.rtt.srtt_s,
@@ -123,7 +120,7 @@ class Watch:
             queue_s=self._queue_s(task, now),
             first_p50_s=p50,
             first_p95_s=p95,
-            spread=1 + (path.calibration.factor - 1) * 0.5 ** (max(now - path.calibration.at_s, 0) / CALM_S),
+            late_s=late.p90_s if now - late.at_s < FORGOTTEN_S else None,
         )
 
     def took(self, seconds: float, up_bytes: int) -> None:
@@ -134,23 +131,26 @@ class Watch:
         if path.rtt.srtt_s is not None:
             path.uploaded(up_bytes, seconds - path.rtt.srtt_s)
 
-    def answered(self, task: Task, tokens: int, thought_s: float, *, inside: bool, late: bool) -> None:
-        """The server's first text came ``thought_s`` after it took the question; ``inside`` its predicted
-        p95, ``late`` for its budget."""
+    def answered(
+        self, task: Task, tokens: int, thought_s: float, late_s: float, *, inside: bool, missed: bool
+    ) -> None:
+        """The server's first text came ``thought_s`` after it took the question, ``late_s`` after its
+        predicted median; ``inside`` its upper bound; ``missed``: after the budget."""
         self._quantiles(task, tokens).add(thought_s)
-        self._first_at[task, tokens > SIZES] = self._clock.now()
-        self.path.calibration.outcome(self._clock.now(), inside=inside)
-        self.breaker.answered(self._clock.now(), late=late)
+        now = self._first_at[task, tokens > SIZES] = self._clock.now()
+        self.path.late(task).outcome(now, late_s, inside=inside)
+        self.breaker.answered(now, late=missed)
         self._tell_of_breaker("is mostly late")
-        if not late:
+        if not missed:
             self._recovered()
 
-    def missed(self, waited_s: float, *, overdue: bool, certain: bool) -> None:
+    def missed(self, task: Task, waited_s: float, late_s: float, *, overdue: bool, inside: bool) -> None:
         """The server had said no word after ``waited_s``, when the device's was there. ``overdue``: it should
-        have taken the question by then; ``certain``: it was beyond its predicted p95."""
-        if certain:
-            self.path.calibration.outcome(self._clock.now(), inside=False)
-            self.breaker.answered(self._clock.now(), late=True)
+        have taken the question by then; ``inside``: it might still have been in time, so it proves little."""
+        if not inside:
+            now = self._clock.now()
+            self.path.late(task).outcome(now, late_s, inside=False)
+            self.breaker.answered(now, late=True)
             self._tell_of_breaker("is mostly late")
         if overdue:
             self.path.rtt.at_least(waited_s)
@@ -191,8 +191,8 @@ class Watch:
             "rtt_deviation_s": round(rtt.rttvar_s, 4),
             "uplink_bytes_s": round(path.uplink.p50),
             "uplink_low_bytes_s": round(path.uplink.p10),
-            "spread": round(path.calibration.factor, 2),
-            "inside_p95": round(path.calibration.inside, 3),
+            "late_s": {task: late.p90_s for task, late in path.lateness.items()},
+            "inside": {task: round(late.inside, 3) for task, late in path.lateness.items()},
             "networks_known": len(self._networks),
             "probes": self.probes,
             "first_text_s": {
