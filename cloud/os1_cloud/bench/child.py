@@ -75,7 +75,7 @@ async def _echo() -> tuple[grpc.aio.Server, int]:
         yield request
         yield request
 
-    handlers = {
+    handlers: dict[str, Any] = {
         "One": grpc.unary_unary_rpc_method_handler(one),
         "Two": grpc.unary_stream_rpc_method_handler(two),
     }

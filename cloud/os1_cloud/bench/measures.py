@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from os1_cloud.bench.client import Served, read, served
+from os1_cloud.bench.client import Answer, Served, read, served
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import edge_pb2
 
@@ -33,7 +33,7 @@ async def overhead(calls: int = 2000) -> Numbers:
         one = s.echo.unary_unary("/Echo/One")
         two = s.echo.unary_stream("/Echo/Two")
         payload = edge_pb2.ProbeRequest().SerializeToString() or b"x"
-        echo, probe, stream, ask = ([] for _ in range(4))  # type: list[float], list[float], list[float], list[float]
+        echo, probe, stream, ask = list[float](), list[float](), list[float](), list[float]()
         for number in range(WARM + calls):
             began = time.perf_counter()
             await one(payload)
@@ -141,7 +141,8 @@ async def load(rate: float = 40.0, seconds: float = 20.0, slots: int = 8, seed: 
     chance = random.Random(seed)
     async with served(first_s=0.05, token_s=0.01, slots=slots) as s:
         await read(s.ask(10**6, 1), time.perf_counter())
-        began, due, asked = time.perf_counter(), 0.0, []
+        began, due = time.perf_counter(), 0.0
+        asked: list[asyncio.Future[Answer]] = []
         budget = pb.Budget(first_token_ms=1500)
         while due < seconds:
             due += chance.expovariate(rate)
