@@ -172,6 +172,11 @@ ENDED = (
      "has a sister called Anna"),
     ("My sister is called Emma.", "My sister isn't called Emma.", "has a sister called Emma", None),
     ("My name is Ada.", "My name is Eve, not Ada.", "is called Ada", "is called Eve"),
+    ("My name is Ada.", "I'm not called Ada.", "is called Ada", None),
+    ("My brother is a teacher.", "My brother is not a teacher.", "has a brother who is a teacher",
+     "has a brother who is not a teacher"),
+    ("I work for Google.", "I left Google a year ago and now I work for Apple.", "works for Google",
+     "works for Apple"),
     ("I work as a nurse.", "I'm a teacher, not a nurse.", "works as a nurse", "works as a teacher"),
     ("I'm allergic to peanuts.", "I'm not allergic any more.", "is allergic to peanuts", None),
     ("I'm allergic to peanuts.", "I'm not allergic to anything anymore.", "is allergic to peanuts",
@@ -264,6 +269,10 @@ STAYS = (
     ("My sister is called Emma.", "No, my brother is called Tom."),
     ("My sister is called Emma.", "My friend is called Anna, not Eva."),
     ("I live with Anna.", "I live with Tom."),
+    ("I live in Oslo.", "We moved to the living room."),
+    ("I live in Oslo.", "I moved back to bed."),
+    ("I live in Oslo.", "I moved to a new flat."),
+    ("My sister lives in Rome.", "My sister moved to another chair."),
     ("My brother is a teacher.", "My sister is a nurse now."),
 )
 

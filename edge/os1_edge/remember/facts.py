@@ -39,6 +39,12 @@ _ROLE = "|".join(OCCUPATIONS)
 _MANY = "an?|one|two|three|four|five"
 _PARTED = r"(?:broke|broken|split) up"
 _PLACE = r"(?:in|at|near|with) .+"
+_SOMEWHERE = (
+    r"(?-i:[A-Z]).*|(?:the|an?|my) (?:\w+ )*(?:countryside|country|city|coast|suburbs?|mountains|village|town"
+    r"|north|south|east|west|seaside|island|farm|house|flat|apartment|place)(?: (?:in|near|by|of) .+)?"
+)
+"""Where one may move to and live: not "to the window"."""
+
 _WORK = r"(?:as|at|for) .+"
 _DRINK = "(?:black |green )?(?:coffee|tea|alcohol|beer|wine|milk|soda|cola|juice|caffeine)"
 _FOOD = "meat|fish|sugar|bread|chocolate|sweets|dairy|cheese|eggs|gluten|pork|beef|chicken|carbs|fast food"
@@ -122,7 +128,7 @@ _BACKGROUND = (
     (rf"{_BE} (?:now |currently )?living (?P<x>{_PLACE})", "lives {x}"),
     (
         rf"(?:{_HAVE}|we(?:'ve| have)?(?: just)?) (?:moved|relocated) (?:house |back )?(?:from .+ )?to "
-        r"(?P<x>.+)",
+        rf"(?P<x>{_SOMEWHERE})",
         "lives in {x}",
     ),
     (r"my (?:new )?(?:home|address) is (?:now )?in (?P<x>.+)", "lives in {x}"),
@@ -174,17 +180,19 @@ _NOT_CALLED = (
     (rf"{_MY}(?:'s| is)(?:n't| not) (?:called|named) (?P<x>{_NAME})", "called {x}"),
     (rf"{_MY}'s name is(?:n't| not) (?P<x>{_NAME})", "called {x}"),
 )
+NOT_NAMED = re.compile(rf"(?:my name is(?:n't| not)|{_BE} not called) (?P<x>{_NAME})", re.I)
+"""A name that the wearer does not have."""
 
 _OTHERS = (
     (rf"{_MY}(?:(?:'s| is)? (?:called|named)|'s name is) (?P<x>{_NAME})", "called {x}"),
     (rf"{_MY} is (?P<x>{_NAME})", "called {x}"),
     (
-        rf"{_MY}{_CALLED}(?:'s| is){_VERY} (?P<x>(?:not )?allergic to .+|(?:not )?(?:{_STATE})|an? .+)",
+        rf"{_MY}{_CALLED}(?:'s| is){_VERY} (?P<x>(?:not )?(?:allergic to .+|(?:{_STATE})|an? .+))",
         "who is {x}",
     ),
     (rf"{_MY}{_CALLED} (?P<x>(?:lives|works|studies|likes|loves|hates|does not|doesn't) .+)", "who {x}"),
     (
-        rf"{_MY}{_CALLED} (?:has |just |recently )*(?:moved|relocated) (?:back )?to (?P<x>.+)",
+        rf"{_MY}{_CALLED} (?:has |just |recently )*(?:moved|relocated) (?:back )?to (?P<x>{_SOMEWHERE})",
         "who lives in {x}",
     ),
 )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from os1_edge.remember.facts import DIED, ENDED, FACTS, GIVEN_UP, NOT_CALLED, OTHERS
+from os1_edge.remember.facts import DIED, ENDED, FACTS, GIVEN_UP, NOT_CALLED, NOT_NAMED, OTHERS
 from os1_edge.remember.grammar import WHEN, plural, third_person, told_of
 
 
@@ -64,7 +64,8 @@ _QUESTION = re.compile(
 """How a question begins; recognition may leave out its mark."""
 
 _CLAUSE_END = re.compile(
-    r"[,;:]|\b(?:and|but|because|so)\b(?= (?:i|i'm|i've|my|we)\b)(?! i (?:have )?(?:broke|broken|split)\b)",
+    r"[,;:]|\b(?:and|but|because|so)\b(?= (?:now )?(?:i|i'm|i've|my|we)\b)"
+    r"(?! i (?:have )?(?:broke|broken|split)\b)",
     re.I,
 )
 
@@ -171,6 +172,9 @@ def _stated(said: str, clause: str) -> Statement | None:
     for pattern, kind, text in FACTS:
         if (found := pattern.fullmatch(said)) and _is_fact(found):
             return Statement(kind, _line(_filled(text, found)), clause)
+    if found := NOT_NAMED.fullmatch(said):
+        line = _line(f"is called {found['x']}")
+        return Statement("social background", line, clause, only_ends=True, denies=line)
     for pattern, text in NOT_CALLED:
         if found := pattern.fullmatch(said):
             line = _line(_of_relative(text, found))
