@@ -20,6 +20,7 @@ ELSEWHERE = {
     "echo": ("os1_edge.bench.echo", "main"),
     "gaze": ("os1_edge.bench.gaze", "gaze"),
     "memory": ("os1_edge.bench.memory_life", "main"),
+    "route": ("os1_edge.bench.route", "main"),
     "speech": ("os1_edge.bench.speech", "main"),
     "turn": ("os1_edge.bench.turn", "turn"),
     "turns": ("os1_edge.bench.turns", "turns"),

@@ -20,6 +20,7 @@ from os1_edge.faculties import Faculties, load
 from os1_edge.live.devices import Devices
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
+from os1_edge.offload.journal import Journal, default_file
 from os1_edge.remember.choices import Choices, load_choices
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,10 @@ async def companion(
         speaker = devices.speaker(clock)
         ears = front_end(config, in_a_room=devices.in_a_room)
         calendar = WallCalendar(clock)
-        os1 = Os1(config, faculties, clock, calendar, speaker, watched, *ears, turn_ids=turn_ids())
+        routes = Journal(default_file())
+        os1 = Os1(
+            config, faculties, clock, calendar, speaker, watched, *ears, turn_ids=turn_ids(), routes=routes
+        )
         await os1.warm()
         life = asyncio.create_task(_life(os1, devices, clock))
         beside = (

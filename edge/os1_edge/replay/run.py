@@ -16,6 +16,7 @@ from os1_edge.device.replay import camera, eye_camera, has_eye, microphone, seed
 from os1_edge.device.session import Session, load_session
 from os1_edge.device.speaker import ReplaySink
 from os1_edge.faculties import load, model_names
+from os1_edge.offload.journal import Journal
 from os1_edge.remember.memory import Memory
 from os1_edge.replay.page import write_page
 from os1_edge.replay.place import staged
@@ -68,6 +69,7 @@ def replay(folder: Path, out: Path, config: Config, key: bytes, *, realtime: boo
                 *ears,
                 gaze=gaze,
                 thumbnails=thumbnails,
+                routes=Journal(work / "routes.json"),
             )
             await os1.warm()
             ticking.restart()
