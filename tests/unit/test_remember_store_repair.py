@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from subprocess import PIPE
 
@@ -15,9 +16,13 @@ from memories import KEY, MONDAY, OTHER, event, know, meaning, say, see, summary
 
 from os1_edge.remember import key as keys
 from os1_edge.remember.backup import Lock, backup
+from os1_edge.remember.forget import carry_out, foresee
 from os1_edge.remember.key import from_passphrase, salt_of
-from os1_edge.remember.repair import check, repair
+from os1_edge.remember.repair import Health, check, repair
+from os1_edge.remember.schema import STEPS
 from os1_edge.remember.store import BadMemory, Store
+from os1_edge.remember.trash import Window
+from os1_edge.remember.undo import undo
 
 PAGE = 4096
 
@@ -230,6 +235,42 @@ def test_a_memory_that_may_only_be_read_is_told_and_stays() -> None:
         assert "cannot be opened to write" in out.stdout, out.stderr
         assert path.read_bytes() == before
         assert [p.name for p in path.parent.iterdir()] == ["memory.db"]
+
+
+def test_what_could_be_undone_can_be_undone_after_a_repair(file: Path) -> None:
+    store = Store(file, KEY)
+    window = Window(MONDAY, MONDAY + timedelta(hours=1))
+    carry_out(store, foresee(store, [("turn", store.turns()[70].id)]), undo=window)
+    store.close()
+    spoil(file, [40])
+    assert check(file, KEY).problems != []
+    done = repair(file, KEY, MONDAY)
+    assert done is not None
+    assert done.saved["trash_batches"] == 1
+    assert "t70" not in heard(file)
+    store = Store(file, KEY)
+    assert undo(store) is not None
+    store.close()
+    assert "t70" in heard(file)
+    assert check(file, KEY).problems == []
+
+
+def test_a_damaged_file_of_an_older_release_is_saved_and_brought_forward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.db"
+    with monkeypatch.context() as older:
+        older.setattr("os1_edge.remember.migrate.STEPS", STEPS[:2])
+        store = Store(path, KEY)
+    for n in range(120):
+        say(store, f"t{n}", f"Number {n} " + "and more " * 30, n)
+    store.close()
+    spoil(path, [40])
+    with monkeypatch.context() as found:  # too damaged to be brought forward first
+        found.setattr("os1_edge.remember.repair.check", lambda *_: Health(["page"], index_only=False))
+        assert repair(path, KEY, MONDAY) is not None
+    assert len(heard(path)) > 100
+    assert check(path, KEY).problems == []
 
 
 def test_a_repaired_memory_is_for_its_owner_only_and_stays_where_it_lies(file: Path) -> None:
