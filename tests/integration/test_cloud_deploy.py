@@ -1,0 +1,95 @@
+"""What an operator copies: settings, chart, compose file, dashboard and unit file say what is true."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.exposition import generate_latest
+
+from os1_cloud.core import Answerer
+from os1_cloud.engines.scripted import Scripted
+from os1_cloud.metrics import Metrics
+from os1_cloud.settings import Settings, read_settings
+
+DEPLOY = Path(__file__).resolve().parents[2] / "cloud" / "deploy"
+
+
+def yaml_of(text: str) -> Any:
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML")
+    return yaml.safe_load(text)
+
+
+def test_the_example_settings_are_settings_also_what_is_commented_out(tmp_path: Path) -> None:
+    assert read_settings(DEPLOY / "server.toml").models[0].kind == "llama"
+    text = (DEPLOY / "server.toml").read_text()
+    whole = re.sub(r"^# (?=\[\[|[a-z_]+ = )", "", text, flags=re.MULTILINE)
+    assert whole.count("[[models]]") == 5
+    (tmp_path / "all.toml").write_text(whole)
+    settings = read_settings(tmp_path / "all.toml")
+    assert {m.kind for m in settings.models} == {"llama", "vision", "whisper", "piper", "upstream"}
+    named = set(re.findall(r"^([a-z_]+) =", whole, flags=re.MULTILINE))
+    assert set(Settings.model_fields) - {"limits", "models", "node"} <= named
+
+
+def test_the_dashboard_and_the_alerts_ask_for_numbers_that_there_are() -> None:
+    async def story() -> set[str]:
+        metrics = Metrics()
+        metrics.watch(Answerer(Scripted()), lambda: [("m", 1, 0)])
+        return set(re.findall(r"^# TYPE (\w+)", generate_latest(metrics.registry).decode(), re.MULTILINE))
+
+    import asyncio
+
+    there = asyncio.run(story())
+    asked = set[str]()
+    for name in ("grafana/os1.json", "alerts.yml"):
+        asked |= set(re.findall(r"\b(?:os1|process)_\w+", (DEPLOY / name).read_text()))
+    for name in sorted(asked - {"os1"}):
+        assert name in there or re.sub(r"_(bucket|count|sum)$", "", name) in there, name
+    panels = json.loads((DEPLOY / "grafana" / "os1.json").read_text())["panels"]
+    assert len({p["id"] for p in panels}) == len(panels)
+
+
+def test_the_compose_file_mounts_what_lies_beside_it() -> None:
+    compose = yaml_of((DEPLOY / "compose.yaml").read_text())
+    for service in compose["services"].values():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            if source.startswith("./") and source != "./etc":
+                assert (DEPLOY / source).exists(), source
+            elif not source.startswith("./"):
+                assert source in compose["volumes"]
+    build = compose["services"]["os1"]["build"]
+    assert (DEPLOY / build["context"] / build["dockerfile"]).is_file()
+
+
+def test_there_is_time_to_drain_before_anything_is_killed() -> None:
+    settings = read_settings(DEPLOY / "server.toml")
+    needed = settings.grace_s + settings.balancer_s
+    unit = (DEPLOY / "os1-serve.service").read_text()
+    stop = re.search(r"^TimeoutStopSec=(\d+)", unit, re.MULTILINE)
+    assert stop is not None
+    assert int(stop[1]) > needed
+    compose = yaml_of((DEPLOY / "compose.yaml").read_text())
+    assert int(compose["services"]["os1"]["stop_grace_period"].rstrip("s")) > needed
+
+
+@pytest.mark.parametrize("values", [{}, {"clientCertificates": True, "podMonitor": {"enabled": True}}])
+def test_the_chart_passes_helms_own_lint_and_makes_valid_objects(values: dict[str, Any]) -> None:
+    helm = pytest.importorskip("helm_python", reason="pip install helm-python-sdk to lint the chart")
+    found = helm.lint(DEPLOY / "chart", values)
+    assert not found["errors"]
+    assert [m for m in found["messages"] if m["severity"] > 1] == []
+    rendered = helm.Chart.load(DEPLOY / "chart").render(values, name="os1", namespace="glasses")
+    objects = {(o := yaml_of(text))["kind"]: o for text in rendered.values() if text.strip()}
+    settings = Settings.model_validate(tomllib.loads(objects["ConfigMap"]["data"]["server.toml"]))
+    assert settings.models[0].name == "qwen2.5-1.5b"
+    assert (settings.client_ca is not None) == bool(values)
+    pod = objects["StatefulSet"]["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] > settings.grace_s + settings.balancer_s
+    validate = pytest.importorskip("kubernetes_validate", reason="pip install kubernetes-validate")
+    for kind, each in objects.items():
+        if kind != "PodMonitor":  # not Kubernetes' own
+            validate.validate(each, "1.33", strict=True)
