@@ -42,15 +42,14 @@ class Near:
 
     def unread(self, messages: Sequence[Message]) -> int:
         """Tokens of a prompt that would have to be read, about."""
-        fresh = 0
-        known = self._read
-        for number, message in enumerate(messages):
-            if number < len(known) and known[number] == message:
-                continue
-            if number < len(known):
-                fresh -= _common(known[number].text, message.text)
-            known = ()
-            fresh += len(message.text)
+        known, same = self._read, 0
+        for old, new in zip(known, messages, strict=False):
+            if old is not new and old != new:
+                break
+            same += 1
+        fresh = sum([len(message.text) for message in messages[same:]])
+        if same < len(known) and same < len(messages):
+            fresh -= _common(known[same].text, messages[same].text)
         return fresh // LETTERS + 1
 
     async def stream(

@@ -16,7 +16,7 @@ from os1_edge.offload.router import Router
 
 
 def make_router(
-    settings: Offload,
+    offload: Offload,
     near: LanguageEngine,
     far: Far | None,
     clock: Clock,
@@ -30,15 +30,15 @@ def make_router(
         near,
         far,
         clock,
-        rules_of(settings),
-        budgets(settings.first_token_s),
-        metered=settings.metered_interfaces,
+        rules_of(offload),
+        budgets(offload.first_token_s),
+        metered=offload.metered_interfaces,
         reencode=reencode,
         journal=journal,
         chance=chance,
     )
 
 
-def rules_of(settings: Offload) -> Rules:
+def rules_of(offload: Offload) -> Rules:
     """What the wearer allows."""
-    return Rules(settings.policy, settings.metered, settings.pictures, frozenset(settings.local_only))
+    return Rules(offload.policy, offload.metered, offload.pictures, frozenset(offload.local_only))
