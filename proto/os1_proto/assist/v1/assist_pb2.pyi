@@ -357,7 +357,7 @@ class AskRequest(_message.Message):
     """Whether the client may answer it by itself at the same time; for statistics only."""
     answer_prefix: _builtins.str
     """Text that the wearer has heard of the answer already. The server goes on behind it and does not send it
-    again. Not together with json_schema.
+    again. Not together with json_schema, nor for a model that looks at images.
     """
     background: _builtins.bool
     """Nobody waits for it: it goes behind all others."""
