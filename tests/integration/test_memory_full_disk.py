@@ -127,7 +127,7 @@ def lock_anew(path: Path) -> None:
     rekey(path, find_key(path), lock, source)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0.1, 0.9])
 @pytest.mark.parametrize("work", [back_up, lock_anew], ids=lambda work: work.__name__)
 def test_a_copy_for_which_there_is_no_room_leaves_all_as_it_was(
     work: Callable[[Path], None], share: float, file: Path
@@ -153,7 +153,7 @@ def test_what_was_kept_before_the_disk_was_full_is_there(more: int, file: Path) 
     write_on(file)
 
 
-@pytest.mark.parametrize("more", [-300_000, -50_000, 0, 20_000, 60_000])
+@pytest.mark.parametrize("more", [-300_000, 0, 20_000])
 @pytest.mark.parametrize("work", [forget_half, forget_for_a_while], ids=lambda work: work.__name__)
 def test_a_forgetting_for_which_there_is_no_room_is_done_whole_or_not_at_all(
     work: Callable[[Path], None], more: int, file: Path
@@ -179,7 +179,7 @@ def test_a_forgetting_for_which_there_is_no_room_is_done_whole_or_not_at_all(
         assert content(file)[0] == before[0]
 
 
-@pytest.mark.parametrize("share", [0.05, 0.6])
+@pytest.mark.parametrize("share", [0.6])
 def test_an_export_and_an_import_without_room_change_nothing(share: float, file: Path) -> None:
     before = content(file)
     out = file.with_name("all.jsonl")
