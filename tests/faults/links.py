@@ -43,12 +43,12 @@ async def comes_back(tls: tuple[Path, Path], hole_s: float) -> float:
         it.proxy.toxics = Toxics(hole=True)
         loop = asyncio.get_running_loop()
         until = loop.time() + hole_s
-        while loop.time() < until - 0.5:  # noqa: ASYNC110  (each turn is of its own)
+        while loop.time() < until - 0.5:
             await it.ask()
             await asyncio.sleep(0.25)
         await asyncio.sleep(max(0.0, until - loop.time()))
         it.proxy.toxics = Toxics(latency=0.02)
-        while (turn := await it.ask()).side != "cloud":
+        while (turn := await it.ask()).side != "cloud":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         return turn.at_s + turn.first_s - until
 
