@@ -38,7 +38,7 @@ def test_the_nearest_are_found_over_chunks_and_gaps(
     best = sorted(alike, key=lambda item: -alike[item])
     assert len(set(found) & set(best[:50])) >= 35  # of vectors as unlike as can be
     assert found == sorted(found, key=lambda item: -alike[item])
-    assert store.nearest_signs("turn", wanted, 9999) == best
+    assert store.nearest_signs("turn", wanted, 9999) == best  # none lost where all are asked for
     assert store.nearest_signs("event", wanted, 50) == [other]
     assert store.nearest_signs("summary", wanted, 50) == []
     store.close()
@@ -64,6 +64,16 @@ def test_what_is_written_and_forgotten_is_scanned_at_once_even_in_mid_transactio
         db.execute("DELETE FROM items WHERE id = ?", (first[1],))
         assert everything(store) == {first[0], first[2], late}
     assert everything(store) == {first[0], first[2], late}
+    store.close()
+
+
+def test_of_what_was_said_a_hundred_times_the_newest_is_found(tmp_path: Path) -> None:
+    store = new(tmp_path)
+    said, wanted = units(2, seed=3)
+    with store.transaction():
+        items = [store.add_item("turn", n, MONDAY, "Good morning.", said) for n in range(100)]
+    assert store.nearest_signs("turn", wanted, 10) == items[:-11:-1]
+    assert store.nearest_signs("turn", wanted, 90) == items[:-91:-1]
     store.close()
 
 

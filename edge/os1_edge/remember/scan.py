@@ -62,7 +62,8 @@ class Signs:
         self._touched.clear()
 
     def nearest(self, kind: str, vector: Vector, k: int) -> list[int]:
-        """The ids of the items of ``kind`` nearest to ``vector`` as far as signs tell, nearest first.
+        """The ids of the items of ``kind`` nearest to ``vector`` as far as signs tell, nearest first, and of
+        those that they cannot tell apart the newest.
 
         Args:
             kind: of the items.
@@ -151,11 +152,14 @@ class _Bank:
 
     def nearest(self, vector: Vector, k: int) -> list[int]:
         """See ``Signs.nearest``."""
-        rough = np.arange(self._used)
-        if self._used > k * ROUGH:
+        rough, wanted = np.arange(self._used), k * ROUGH
+        if self._used > wanted:
             unlike = self._unlike(np.frombuffer(bits(vector), np.uint64))
-            within = np.bincount(unlike, minlength=DIMENSIONS + 1).cumsum()
-            rough = np.flatnonzero(unlike <= np.searchsorted(within, k * ROUGH))
+            cut = np.searchsorted(np.bincount(unlike, minlength=DIMENSIONS + 1).cumsum(), wanted)
+            closer = np.flatnonzero(unlike < cut)
+            # "Good morning." was said a thousand times: of those as unlike as the last, the newest.
+            rough = np.concatenate([closer, np.flatnonzero(unlike == cut)[len(closer) - wanted :]])
+        rough = rough[::-1]
         signs = np.ascontiguousarray(self._signs[:, rough].T).view(np.uint8)
         alike = np.unpackbits(signs, axis=1, bitorder="little").astype(np.float32) @ vector
         found: list[int] = self._ids[rough[np.argsort(-alike, kind="stable")[:k]]].tolist()
