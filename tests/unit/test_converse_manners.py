@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from os1_edge.converse import balance, persona, safety
+from os1_edge.converse import balance, persona, plainly, safety
 from os1_edge.converse.claims import unfounded
 from os1_edge.converse.editing import Editor, Limits, cleaned
 from os1_edge.converse.guard import paints
@@ -194,6 +194,43 @@ def test_the_wearers_matter_is_not_made_its_own(heard: str, clause: str) -> None
 )
 def test_sympathy_may_use_the_wearers_words(heard: str, clause: str) -> None:
     assert Editor(heard, heard).take(clause).kind == "say"
+
+
+def test_what_was_only_asked_is_not_remembered() -> None:
+    for heard, clause in (("What did I tell you about Paris?", "You told me about Paris."),
+                          ("Tell me a story.", "I told you a story.")):  # fmt: skip
+        assert Editor(heard, f"The wearer asks: {heard}").take(clause).kind == "wrong"
+    heard = "Where does my sister Anna live?"
+    told = f"Fact from Monday: Your sister lives in Rome\nThe wearer asks: {heard}"
+    assert Editor(heard, told).take("You told me that your sister Anna lives in Rome.").kind == "say"
+
+
+def test_it_does_not_say_that_it_is_human_or_has_the_wearers_allergy() -> None:
+    assert Editor("Are you alive?", "").take("I am a human.").kind == "wrong"
+    mind = ("The wearer is allergic to mango.",)
+    assert Editor("Can I eat it?", "", mind=mind).take("I am allergic to mango.").kind == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("heard", "said"),
+    [
+        ("What time is it?", "It is 10 in the morning."),
+        ("Wie spät ist es?", "Es ist 10:00."),
+        ("What day is it today?", "It is Monday, 2 March."),
+        ("Are you a human?", plainly.text("who am i", name="OS-1")),
+        ("My name is Peter.", "Nice to meet you, Peter."),
+        ("Who is Anna?", "I do not know that yet."),
+    ],
+)
+def test_what_needs_no_model_is_not_left_to_one(heard: str, said: str) -> None:
+    assert plainly.answer(heard, NOW, "OS-1", "", language_of(heard)) == said
+
+
+def test_what_only_sounds_plain_is_left_to_the_model() -> None:
+    for heard in ("What time is the exam?", "What day was my birthday?", "Who is Marie Curie?", "Who is that?",
+                  "What are you doing?", "Are you a good cook?"):  # fmt: skip
+        assert plainly.answer(heard, NOW, "OS-1", "") is None, heard
+    assert plainly.answer("Who is Anna?", NOW, "OS-1", "Fact: Your sister is called Anna") is None
 
 
 def test_a_claim_cut_over_two_clauses_is_still_one() -> None:

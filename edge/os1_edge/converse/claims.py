@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 
+from os1_edge.converse.question import kind_of
 from os1_edge.remember.grounding import near
 from os1_edge.remember.sessions import content_words
 
 _CLAIM = re.compile(
     r"\byou(?:'ve| have| had)?(?: (?:once|also|already|just|often|always|recently|earlier))?"
     r" (?:told|said|mentioned|shared|asked me|talked|spoke|promised|described|explained)\b"
+    r"|\bI(?:'ve| have)?(?: already| just)? (?:told|asked|promised|showed|reminded) you\b"
     r"|\bI (?:still |do |can |also )*(?:remember|recall)(?: how| when| that| you| your|,)"
     r"|\bI(?:'ve| have) not forgotten|\bI haven't forgotten"
     r"|\b(?:as|like) (?:you|we) (?:said|told|mentioned|discussed|talked|agreed)"
@@ -76,12 +78,16 @@ def unfounded(sentence: str, evidence: str, heard: str = "") -> str | None:
     if not claims(sentence) and not presumes(sentence, heard):
         return None
     known = set(content_words(evidence))
+    asked = kind_of(heard) != "statement"
+    told = set(content_words(evidence.replace(heard, " "))) if asked and heard else known
     if set(re.findall(r"\d+", sentence)) - set(re.findall(r"\d+", evidence)):
         return "it claims to remember a number that it was not told"
     claimed = [word for word in content_words(sentence) if word not in _SAYING]
     names = {word.casefold() for word in re.findall(r"(?<=[\w,] )[A-Z][a-z]+", sentence)}
     if any(not near(name, known) for name in names & set(claimed)):
         return "it claims to remember a name that it was not told"
+    if claimed and not any(near(word, told) for word in claimed):
+        return "it claims to remember what was only asked"
     own = [word for word in claimed if not near(word, known)]
     if own and len(own) > OWN_SHARE * len(claimed):
         return "it claims to remember what it was not told"

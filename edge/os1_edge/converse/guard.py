@@ -47,12 +47,18 @@ def fault(clause: str, heard: str, health: Sequence[str] = (), before: str = "")
     said = " ".join(re.findall(r"[\w']+", heard.lower()))
     if _MINE.search(clause) and len(words) >= ECHO and " ".join(words) in said:
         return "it says the wearer's own words as its own"
-    if _takes_over(clause, heard):
+    if _HUMAN.search(clause):
+        return "it says that it is human"
+    if _takes_over(clause, heard, health):
         return "it speaks of the wearer's matter as its own"
     if any(_offers(clause, line) for line in health):
         return "it offers what the wearer must not have"
     return None
 
+
+_HUMAN = re.compile(
+    r"\bI(?:'m| am) (?:also |only |just )?(?:a |an )?(?:human|person|man|woman|girl|boy)\b", re.I
+)
 
 _ITS_OWN = re.compile(
     r"^\W*(?:oh|yes|yeah|well|ah)?\W*I(?:'m|'ve|'ll)?\b(?!.*\b(?:sorry|glad|hope|wish|hear|understand"
@@ -63,11 +69,12 @@ _ITS_OWN = re.compile(
 """A companion may be sorry, glad, or of use; it has no exam, no sister and no peanuts."""
 
 
-def _takes_over(clause: str, heard: str) -> bool:
-    """Whether ``clause`` tells of itself what the wearer told of themselves: "I am excited for my exam"."""
-    if not _OWN.search(heard) or not _ITS_OWN.search(clause) or re.search(r"\byou", clause, re.I):
+def _takes_over(clause: str, heard: str, health: Sequence[str]) -> bool:
+    """Whether ``clause`` tells of itself what is the wearer's: "I am excited for my exam"."""
+    if not _ITS_OWN.search(clause) or re.search(r"\byou", clause, re.I):
         return False
-    return bool(set(content_words(clause)) & set(content_words(heard)))
+    theirs = [*health, *([heard] if _OWN.search(heard) else [])]
+    return bool(set(content_words(clause)) & set(content_words(" ".join(theirs))))
 
 
 def _loops(words: Sequence[str], length: int) -> bool:

@@ -14,9 +14,9 @@ from os1_edge.config import Converse
 from os1_edge.converse import balance, safety
 from os1_edge.converse.commands import Command, answer, recognise
 from os1_edge.converse.editing import Editor, Limits
-from os1_edge.converse.greeting import introduced
 from os1_edge.converse.language import LANGUAGES, NAMES, instruction, language_of
 from os1_edge.converse.persona import Persona, load, share_of
+from os1_edge.converse.plainly import answer as plain_answer
 from os1_edge.converse.prompt import NO_IDEA, NOTED, NOTHING_IN_VIEW, UNKNOWN, Plan
 from os1_edge.converse.texts import text
 
@@ -57,16 +57,16 @@ class Manners:
         """The language to answer ``heard`` in."""
         return language_of(heard, self.spoken) if self.follows else self.spoken
 
-    def minded(self, plan: Plan, heard: str) -> Plan:
+    def minded(self, plan: Plan, heard: str, now: datetime) -> Plan:
         """``plan`` with care where it is needed, in the wearer's language."""
         language = self.language(heard)
         care = safety.care(heard, language, self.helpline)
         if (command := recognise(heard)) is not None and command.kind == "remember" and not care.fixed:
             noted = text("noted", language)
             return replace(plan, fixed=noted, fallback=noted, reason="the wearer wants it remembered")
-        if (name := introduced(heard)) is not None:
-            nice = text("nice to meet you", language, name=name)
-            return replace(plan, fixed=nice, fallback=nice, mentions=(), reason="the wearer says their name")
+        told = plan.message.replace(heard, " ")
+        if (plainly := plain_answer(heard, now, self.persona.name, told, language)) is not None:
+            return replace(plan, fixed=plainly, fallback=plainly, mentions=(), reason="it needs no model")
         if care.fixed:
             return replace(plan, fixed=care.fixed, fallback=care.fixed, reason=care.reason)
         extra = " ".join(filter(None, (care.instruction, instruction(language))))

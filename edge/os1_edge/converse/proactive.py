@@ -14,6 +14,7 @@ from datetime import datetime, time, timedelta
 from typing import Literal
 
 from os1_edge.converse.address import addressed
+from os1_edge.converse.plainly import spoken_time
 from os1_edge.converse.reminders import Reminder
 from os1_edge.converse.texts import text
 
@@ -119,7 +120,7 @@ def of_reminder(reminder: Reminder, key: str, language: str = "en") -> Occasion:
     if reminder.asked:
         words = text("reminder", language, what=reminder.what)
     elif reminder.timed:
-        words = text("due at", language, what=what, time=_spoken_time(reminder.due, language))
+        words = text("due at", language, what=what, time=spoken_time(reminder.due, language))
     else:
         words = text("due today", language, what=what)
     kind: Kind = "asked reminder" if reminder.asked else "reminder"
@@ -149,11 +150,3 @@ def of_place(place: str, said: str, now: datetime, language: str = "en") -> Occa
 
 def _once(line: str) -> str:
     return line if line.endswith((".", "!", "?")) else f"{line}."
-
-
-def _spoken_time(at: datetime, language: str) -> str:
-    if language != "en":
-        return f"{at:%H:%M}"
-    hour = at.hour % 12 or 12
-    half = "in the morning" if at.hour < 12 else "in the afternoon" if at.hour < 18 else "in the evening"
-    return f"{hour}:{at.minute:02d} {half}" if at.minute else f"{hour} {half}"

@@ -111,7 +111,7 @@ class Replier:
         notes = replace(notes, strategy=thoughts.strategy, replied=self._conversation.replied(time))
         if thoughts.report is not None and not out:
             notes = replace(notes, report=thoughts.report.text, proposed=_with(notes, thoughts.report))
-        planned = self.manners.minded(plan(heard, notes), heard)
+        planned = self.manners.minded(plan(heard, notes), heard, time)
         prompt = self._conversation.messages(self._opening, planned.message, time)
         hits = (*notes.recalled, *notes.proposed)
         return Asked(heard, time, planned, prompt, hits, notes.scene, thoughts)

@@ -33,6 +33,16 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "es": "Encantada de conocerte, {name}.",
         "fr": "Enchantée, {name}.",
     },
+    "who am i": {
+        "en": "I am {name}, a program in your glasses. I am not human, but I am here for you.",
+        "de": "Ich bin {name}, ein Programm in deiner Brille. Kein Mensch, aber ich bin für dich da.",
+        "es": "Soy {name}, un programa en tus gafas. No soy humana, pero estoy aquí para ti.",
+        "fr": "Je suis {name}, un programme dans tes lunettes. Pas un humain, mais je suis là pour toi.",
+    },
+    "the time": {"en": "It is {time}.", "de": "Es ist {time}.", "es": "Son las {time}.",
+                 "fr": "Il est {time}."},
+    "the date": {"en": "It is {date}.", "de": "Heute ist {date}.", "es": "Hoy es {date}.",
+                 "fr": "Nous sommes le {date}."},
     "no idea": {
         "en": "I do not know what to say to that.",
         "de": "Dazu weiß ich nichts zu sagen.",
