@@ -72,6 +72,14 @@ def test_what_a_kill_left_beside_a_memory_is_gone_when_it_is_next_opened(tmp_pat
     assert left(tmp_path) == [".memory.db.notes"]
 
 
+def test_a_name_that_looks_like_a_pattern_is_a_name(tmp_path: Path) -> None:
+    for name in (".[a]*.db.x.draft", ".a.db.x.draft"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "new").write_text("half")
+    sweep(tmp_path / "[a]*.db")
+    assert left(tmp_path) == [".a.db.x.draft"]
+
+
 def test_a_backup_that_was_killed_is_swept_by_the_next_wherever_that_goes(tmp_path: Path) -> None:
     store = new(tmp_path)
     say(store, "t1", "It rains.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import shutil
 import tempfile
@@ -35,7 +36,7 @@ def draft_folder(path: Path) -> Iterator[Path]:
 
 def sweep(path: Path) -> None:
     """Takes away the drafts of ``path``, and of what is named after it, whose writers have been killed."""
-    for folder in path.parent.glob(f".{path.name}.*{_DRAFTS}"):
+    for folder in path.parent.glob(f".{glob.escape(path.name)}.*{_DRAFTS}"):
         with suppress(OSError):  # another's, or another process was faster
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -80,9 +81,7 @@ def _nameless(folder: Path) -> Iterator[tuple[TextIO, Callable[[Path], Path]]]:
             handle = os.open(named, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
 
         def name(path: Path) -> Path:
-            if (
-                named is None
-            ):  # open(2): linkat, following the link, which Python does where a folder is given
+            if named is None:  # as in open(2); Python follows the link only where a folder is given
                 os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=where, follow_symlinks=True)
             return named or path
 

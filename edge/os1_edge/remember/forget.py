@@ -6,6 +6,7 @@ A ``Forgetting`` is worked out first and can be shown; ``carry_out`` does it in 
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -143,7 +144,8 @@ def expire(store: Store, rows: Iterable[Row]) -> dict[str, int]:
 def copies_of(store: Store) -> tuple[str, ...]:
     """Files where older states of this memory may still be read by whoever has the key."""
     path = store.path
-    beside = [str(p) for glob in (".v*.bak", ".damaged-*") for p in path.parent.glob(f"{path.name}{glob}")]
+    ends = (".v*.bak", ".damaged-*")
+    beside = [str(p) for end in ends for p in path.parent.glob(f"{glob.escape(path.name)}{end}")]
     return tuple(sorted({*beside, *backups(store)}))
 
 
