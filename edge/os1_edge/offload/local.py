@@ -117,6 +117,23 @@ class LocalLlama:
             finally:
                 self._waited_for -= 1
 
+    async def forget(self) -> None:
+        """Nothing that was read is held any more; the next prompt is read from its beginning."""
+
+        def work() -> None:
+            for slot in self._llama.slots:
+                self._llama.clear(slot)
+
+        self._waited_for += 1
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        finally:
+            self._waited_for -= 1
+
+    def length(self, messages: Sequence[Message]) -> int:
+        """Tokens of a prompt."""
+        return len(self._llama.prompt(messages))
+
     def _answer(
         self,
         messages: Sequence[Message],
