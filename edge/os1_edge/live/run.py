@@ -20,6 +20,7 @@ from os1_edge.faculties import Faculties, load
 from os1_edge.live.devices import Devices
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
+from os1_edge.native import give_back
 from os1_edge.offload.journal import Journal, default_file
 from os1_edge.remember.choices import Choices, load_choices
 
@@ -79,6 +80,7 @@ async def companion(
             config, faculties, clock, calendar, speaker, watched, *ears, turn_ids=turn_ids(), routes=routes
         )
         await os1.warm()
+        give_back()
         life = asyncio.create_task(_life(os1, devices, clock))
         beside = (
             asyncio.create_task(_power(os1, devices.power, watched)),
