@@ -4,6 +4,7 @@ and what has happened since stays."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -65,22 +66,23 @@ class _Undo:
     def put_back(self) -> None:
         """Rows first, then what leads from one to another, then what is searched."""
         self._db.execute("PRAGMA defer_foreign_keys = ON")  # a row may come before the one that it names
-        rows = {kind: self._rows(kind) for kind in KINDS}
-        for kind, found in rows.items():
-            for row in found:
+        for kind in KINDS:
+            for row in self._rows(kind):
                 self._put(kind, row)
-        self._link(rows)
-        for kind, found in rows.items():
-            for row in found:
+        self._link()
+        for kind in _INDEXED:
+            for row in self._rows(kind):
                 self._enter(kind, row["id"])
         self._keys()
-        self._jobs(rows["summary"])
+        self._jobs()
         reopen(self._store, [row["id"] for row in self._rows("open")])
-        reconcile(self._store, [row["id"] for row in rows["profile"]])
+        reconcile(self._store, [row["id"] for row in self._rows("profile")])
 
-    def _rows(self, kind: str) -> list[dict[str, Any]]:
+    def _rows(self, kind: str) -> Iterator[dict[str, Any]]:
+        """One at a time: all that was said in years may have been forgotten at once."""
         query = "SELECT row FROM trash WHERE batch = ? AND kind = ? ORDER BY id"
-        return [json.loads(row[0]) for row in self._db.execute(query, (self._batch, kind))]
+        for (row,) in self._db.execute(query, (self._batch, kind)):
+            yield json.loads(row)
 
     def _is_there(self, kind: str, row: int) -> bool:
         query = f"SELECT 1 FROM {TABLES[kind]} WHERE id = ?"
@@ -109,7 +111,8 @@ class _Undo:
             if kind == "profile":
                 self._surer(row)
             return
-        self._as_it_was.add((kind, row["id"]))
+        if kind in _INDEXED:
+            self._as_it_was.add((kind, row["id"]))
 
     def _may_say_again(self, kind: str, row: dict[str, Any]) -> bool:
         """Whether the words from before may stand: the wearer has not written others since, nor has the
@@ -131,7 +134,7 @@ class _Undo:
             (row["confidence"], row["evidence"], row["id"]),
         )
 
-    def _link(self, rows: dict[str, list[dict[str, Any]]]) -> None:
+    def _link(self) -> None:
         db = self._db
         db.executemany(
             "UPDATE contexts SET event_id = :event_id WHERE id = :id AND event_id IS NULL "
@@ -140,13 +143,13 @@ class _Undo:
         )
         db.executemany(  # lines that count again since, and had ended before
             "UPDATE profile SET superseded_by = :superseded_by, valid_to = :valid_to WHERE id = :id",
-            [row for row in rows["profile"] if row["superseded_by"] or row["valid_to"]],
+            (row for row in self._rows("profile") if row["superseded_by"] or row["valid_to"]),
         )
         db.executemany(  # the wearer spoke on meanwhile: the later revision counts
             "UPDATE turns SET superseded_by = (SELECT max(n.id) FROM turns n WHERE n.origin = turns.origin "
             "AND n.turn_id = turns.turn_id AND n.revision > turns.revision) "
             "WHERE id = ? AND superseded_by IS NULL",
-            [(row["id"],) for row in rows["turn"]],
+            ((row["id"],) for row in self._rows("turn")),
         )
         for table in ("turns", "profile"):
             db.execute(
@@ -161,11 +164,7 @@ class _Undo:
 
     def _enter(self, kind: str, row: int) -> None:
         """Into the index, where it says what counts now; out of it, where it is history."""
-        found = (
-            self._db.execute(f"{_INDEXED[kind]} WHERE id = ?", (row,)).fetchone()
-            if kind in _INDEXED
-            else None
-        )
+        found = self._db.execute(f"{_INDEXED[kind]} WHERE id = ?", (row,)).fetchone()
         if found is None:
             return
         time, heard, speaker, location, over = found
@@ -193,12 +192,12 @@ class _Undo:
                 place = found[0]["location"] or ""
                 derived.put_keys(self._store, kind, target, moment(item[0]), phrases, place)  # type: ignore[arg-type]
 
-    def _jobs(self, summaries: list[dict[str, Any]]) -> None:
+    def _jobs(self) -> None:
         """The work that had waited; and of a session that has gone on, a summary of all of it."""
         for job in self._rows("job"):
             if self._is_there(job["target_kind"], job["target_id"]):
                 derived.add_job(self._store, job["kind"], job["target_kind"], job["target_id"])
-        for summary in summaries:
+        for summary in self._rows("summary"):
             if self._gone_on(summary):
                 query = "SELECT max(id) FROM turns WHERE session_id = ? AND superseded_by IS NULL"
                 (last,) = self._db.execute(query, (summary["session_id"],)).fetchone()
