@@ -147,7 +147,7 @@ def replay(session: Path, out: Path, realtime: bool, config_file: Path | None, a
 @_config
 @_json
 def demo(out: Path, realtime: bool, config_file: Path | None, as_json: bool) -> None:
-    """Replay the bundled morning of a wearer: four places, eleven turns, and what OS-1 makes of them."""
+    """Replay the bundled morning of a wearer: four places, thirteen turns, and what OS-1 makes of them."""
     from importlib.resources import as_file, files
 
     with as_file(files("os1_edge") / "demo" / "morning") as folder:

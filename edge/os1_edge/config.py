@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +16,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Device(_Section):
@@ -123,8 +121,6 @@ class Speak(_Section):
     voice: str = "piper-joe"
     speed: Annotated[float, Field(ge=0.5, le=2)] = 1.0
     threads: Threads = 2
-    lean: bool = False
-    """60 MB less, and a sixth slower."""
 
 
 class RecallWeights(_Section):
@@ -244,14 +240,9 @@ class Offload(_Section):
     """What is never asked for elsewhere."""
 
 
-Profile = Literal["laptop", "phone", "wear4100"]
-
-
 class Config(_Section):
     """Everything that can be set."""
 
-    profile: Profile | None = None
-    """A kind of device, whose settings hold where this file says nothing."""
     device: Device = Device()
     hear: Hear = Hear()
     see: See = See()
@@ -290,16 +281,7 @@ def load_config(path: Path | None = None) -> Config:
     """
     if path is None and not default_config_file().exists():
         return Config()
-    config, _ = read_toml(path or default_config_file(), Config)
-    return with_profile(config)
-
-
-def with_profile(config: Config) -> Config:
-    """``config`` with its profile's settings where it says nothing itself."""
-    if config.profile is None:
-        return config
-    text = files("os1_edge").joinpath(f"profiles/{config.profile}.toml").read_text("utf-8")
-    return Config.model_validate(_merged(tomllib.loads(text), config.model_dump(exclude_unset=True)))
+    return read_toml(path or default_config_file(), Config)[0]
 
 
 def overridden(config: Config, changes: Mapping[str, Any], source: Path) -> Config:

@@ -16,6 +16,7 @@ from os1_edge.hear.vad import SileroVad
 from os1_edge.offload.channels import Trust
 from os1_edge.offload.local import LocalLlama
 from os1_edge.offload.remote import RemoteEngine, read_secret
+from os1_edge.offload.vision import LocalVision
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import rules_of
@@ -44,11 +45,15 @@ class Faculties:
     voice: Piper
     faces: FaceFinder | None = None
     """Finds the faces that are taken out of what leaves the device or is written."""
+    vision: LocalVision | None = None
+    """Is shown pictures, where one is chosen (``[see] vision_model``)."""
 
     def close(self) -> None:
         """Frees the models and closes the memory."""
         self.memory.close()
         self.llm.close()
+        if self.vision is not None:
+            self.vision.close()
 
 
 def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
@@ -74,7 +79,14 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
         far=server(config),
         voice=Piper(paths[config.speak.voice], config.speak.speed, threads=config.speak.threads),
         faces=FaceFinder(paths["centerface"]) if config.see.blur_faces else None,
+        vision=_vision(config.see),
     )
+
+
+def _vision(see: See) -> LocalVision | None:
+    if see.vision_model is None:
+        return None
+    return LocalVision.named(see.vision_model, see.threads, see.vision_tokens)
 
 
 def _eyes(see: See, paths: Mapping[str, Path]) -> SceneDescriber:

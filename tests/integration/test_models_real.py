@@ -16,7 +16,7 @@ CLIPS, LONGEST_S = 12, 8.0
 LARGEST_WER = 0.20
 """Of the first dozen short clips; the whole set comes to half of this (docs/models.md)."""
 LARGEST_BUNDLED_WER = 0.10
-"""Of the demo session's eleven synthetic utterances."""
+"""Of the demo session's synthetic utterances."""
 
 
 def shared_data() -> Path:

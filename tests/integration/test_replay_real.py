@@ -35,7 +35,7 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
             "schema", "os1_version", "session", "machine", "models", "turns", "frames", "contexts", "events",
             "profile", "resources",
         },
-        {"summaries", "word_error_rate", "unheard"},
+        {"summaries", "word_error_rate", "unheard", "eye"},
     ),
     "session": ({"title", "start", "seconds", "mode"}, set()),
     "resources": ({"rss_max_mb", "cpu_s", "wall_s"}, set()),
@@ -44,9 +44,13 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
             "turn_id", "revision", "time", "start_s", "end_s", "heard", "reply", "route", "route_reason",
             "recalled", "latency",
         },
-        {"reference", "scene", "reply_file", "reply_s", "reply_start_s", "failed", "took_up", "interrupted"},
+        {
+            "reference", "scene", "looked_at", "reply_file", "reply_s", "reply_start_s", "failed", "took_up",
+            "interrupted",
+        },
     ),
-    "frames": ({"at_s", "time", "file", "scene", "usable"}, set()),
+    "frames": ({"at_s", "time", "file", "scene", "usable", "why"}, {"looked_at", "motion"}),
+    "eye": ({"frames", "pupils", "fixations", "blinks", "skipped"}, set()),
     "contexts": ({"at_s", "time", "scene", "utterance", "location", "activity"}, set()),
     "events": ({"start", "end", "location", "activity", "summary", "contexts"}, set()),
     "profile": ({"kind", "text", "confidence", "learned", "source_turn"}, set()),
@@ -97,6 +101,14 @@ def test_every_question_of_the_morning_is_answered_rightly(
         if not any(re.search(p, replies.get(q["text"], ""), re.I) for p in q["reply"])
     }
     assert wrong == {}
+
+
+def test_of_two_things_in_view_the_one_looked_at_is_the_answer(report: dict[str, Any]) -> None:
+    """The same desk, asked about twice: only the eye tells which is meant."""
+    looked = {turn["reference"]: turn.get("looked_at") for turn in report["turns"] if "looked_at" in turn}
+    assert looked == {"What is this?": "a laptop", "And what is that over there?": "a computer monitor"}
+    assert report["eye"]["skipped"] == 0
+    assert report["eye"]["pupils"] > 0.8 * report["eye"]["frames"]
 
 
 def test_what_must_be_remembered_was_not_in_view(report: dict[str, Any], expect: dict[str, Any]) -> None:
@@ -236,7 +248,7 @@ start = 2026-03-02T08:00:00
 file = "mic/02.wav"
 at_s = 0.5
 [[microphone]]
-file = "mic/10.wav"
+file = "mic/12.wav"
 at_s = 8.0
 [[frame]]
 file = "scene/kitchen-2.jpg"
@@ -256,7 +268,7 @@ seed = "earlier.jsonl"
 def short(tmp_path_factory: pytest.TempPathFactory, demo_morning: Path) -> Path:
     """A cut of the morning: one statement, one question about it, a damaged frame, an earlier memory."""
     folder = tmp_path_factory.mktemp("short")
-    for name in ("mic/02.wav", "mic/10.wav", "scene/kitchen-2.jpg", "scene/cafe-2.jpg"):
+    for name in ("mic/02.wav", "mic/12.wav", "scene/kitchen-2.jpg", "scene/cafe-2.jpg"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(demo_morning / name, folder / name)
     (folder / "broken.jpg").write_bytes((folder / "scene/cafe-2.jpg").read_bytes()[:500])

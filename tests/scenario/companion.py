@@ -253,6 +253,7 @@ class Fakes:
     far: Any
     voice: Any
     faces: Any = None
+    vision: Any = None
 
 
 @dataclass

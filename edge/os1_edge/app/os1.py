@@ -52,10 +52,11 @@ from os1_edge.hear.pauses import Pauses
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.journal import Journal
 from os1_edge.offload.settings import make_router, rules_of
+from os1_edge.see.album import Album
 from os1_edge.see.camera import FrameTaker
 from os1_edge.see.gaze.track import GazeTracker
 from os1_edge.see.indicator import Indicator, Light
-from os1_edge.see.light import ScreenLight
+from os1_edge.see.light import Led, ScreenLight
 from os1_edge.see.place import guess_place
 from os1_edge.see.scene import SceneDescription
 from os1_edge.see.shrink import shrink
@@ -118,8 +119,9 @@ class Os1:
             chance=chance,
         )
         self._replier = Replier(config, self._engine, faculties.memory)
-        writer = ViewWriter(faculties.llm).summarise if config.remember.written_by_model else None
-        self.scenery = Scenery(writer)
+        eye = faculties.vision
+        writer = ViewWriter(faculties.llm, eye).summarise if config.remember.written_by_model else None
+        self.scenery = Scenery(writer, Album() if eye is not None else None)
         observer = Overheard(observer, self.scenery)
         self._answerer = Answerer(faculties, self._replier, calendar, self.scenery.before)
         self._listening = self._ears(echo, wake, turn_ids)
@@ -143,7 +145,8 @@ class Os1:
             answered=self._rest,
         )
         self.gazing = Gazing(gaze, clock, lambda at_s: self.looking.fixated(at_s))
-        taker = FrameTaker(config.see, Indicator(light or ScreenLight()), faculties.faces)
+        light = light or (Led(config.see.led) if config.see.led else ScreenLight())
+        taker = FrameTaker(config.see, Indicator(light), faculties.faces)
         self.looking = Looking(
             config.see,
             taker,

@@ -373,6 +373,7 @@ def _header(report: Report) -> dict[str, object]:
         "p50": _ms(percentile(totals, 50)) if totals else None,
         "p95": _ms(percentile(totals, 95)) if totals else None,
         "unmeasured": None if totals else _unmeasured(report),
+        "eye": report.eye and report.eye.told,
     }
 
 
@@ -386,11 +387,10 @@ def render(report: Report, *, audio: Mapping[str, bytes] | None = None) -> str:
     policy = "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; ".format(*hashes)
     policy += "img-src data:; media-src 'self' data:; base-uri 'none'; form-action 'none'"
     turns = _join(_turn(n + 1, report, scales, audio or {}) for n in range(len(report.turns)))
-    turns = _join([_unheard(report), turns or part("empty")])
-    values = _tables(report) | {"turns": turns, "latency": _latency_table(report)}
-    values |= {"timeline": _timeline(report), "resources": part("resources", **header)}
+    values = _tables(report) | {"turns": _join([_unheard(report), turns or part("empty")])}
+    values |= {"latency": _latency_table(report), "timeline": _timeline(report)}
     values |= {"policy": Html(policy), "style": style, "script": script, "version": report.os1_version}
-    return part("page", **header, **values)
+    return part("page", **header, **values, resources=part("resources", **header))
 
 
 def write_page(report: Report, out_dir: Path, audio: Mapping[str, bytes] | None = None) -> Path:

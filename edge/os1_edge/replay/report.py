@@ -128,6 +128,11 @@ class Eye(_Part):
     skipped: int
     """Frames that came too late or could not be used."""
 
+    @property
+    def told(self) -> str:
+        """In words."""
+        return f"gaze in {self.pupils} of {self.frames} frames; it rested {self.fixations} times"
+
 
 class Context(_Part):
     """A real-time context C = {scene, utterance, location, activity} (paper 3.2.2)."""
