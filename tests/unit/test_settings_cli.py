@@ -15,11 +15,8 @@ from os1_edge.tomlfile import BadFile
 
 def uncommented(text: str) -> str:
     """Every setting set."""
-    lines = [
-        line.removeprefix("# ") if " = " in line and line.startswith("# ") else line
-        for line in text.splitlines()
-    ]
-    return "\n".join(line for line in lines if not line.startswith("#"))
+    lines = [line for line in text.splitlines() if not line.startswith("# ") and not line.endswith("=")]
+    return "\n".join(line.removeprefix("#") for line in lines)
 
 
 def leaves(found: dict[str, object], at: str = "") -> set[str]:
