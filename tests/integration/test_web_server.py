@@ -38,6 +38,23 @@ class Companion:
     state: str = "listening"
     done: list[str] = field(default_factory=list)
 
+    @property
+    def looking(self) -> Companion:
+        return self
+
+    @property
+    def gazing(self) -> Companion:
+        return self
+
+    def look_away(self) -> None:
+        self.done.append("look_away")
+
+    def look_back(self) -> None:
+        self.done.append("look_back")
+
+    def point(self, x: float, y: float) -> None:
+        self.done.append(f"gaze {x} {y}")
+
     def mute(self) -> None:
         self.done.append("mute")
 
@@ -365,12 +382,14 @@ def test_mute_and_the_button_reach_the_companion_and_events_the_page() -> None:
         async with s.page() as ws:
             await ws.send_json(HELLO)
             await ws.receive_json()
-            for kind in ("mute", "unmute", "hold", "release"):
+            for kind in ("mute", "unmute", "hold", "release", "look_away", "look_back"):
                 await ws.send_json({"kind": kind})
+            await ws.send_json({"kind": "gaze", "x": 0.25, "y": 1})
             s.watched.tell({"kind": "state", "state": "muted"})
             assert await ws.receive_json() == {"kind": "state", "state": "muted"}
-            await until(lambda: len(s.companion.done) == 4)
-        assert s.companion.done == ["mute", "unmute", "hold", "release"]
+            await until(lambda: len(s.companion.done) == 7)
+        wanted = ["mute", "unmute", "hold", "release", "look_away", "look_back", "gaze 0.25 1.0"]
+        assert s.companion.done == wanted
 
     run(work)
 

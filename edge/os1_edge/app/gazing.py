@@ -22,6 +22,13 @@ LATE_S = 0.2
 """An eye frame that waited longer is passed over: where the wearer looks now counts, not each frame."""
 
 
+POINTED_S = 30.0
+"""A finger's point counts for so long: who taps a thing asks about it soon."""
+
+POINTED_DEG = 2.0
+"""Error of a finger on a small picture."""
+
+
 @dataclass(slots=True)
 class Followed:
     """What was made of the eye camera so far."""
@@ -46,6 +53,7 @@ class Gazing:
         self._attention = Attention()
         self._eye = ThreadPoolExecutor(1, thread_name_prefix="eye")
         self._failing = False
+        self._pointed: Gaze | None = None
         self.followed = Followed()
 
     @property
@@ -58,8 +66,18 @@ class Gazing:
         self._eye.shutdown(wait=False)
 
     def rested(self, from_s: float, to_s: float) -> Gaze | None:
-        """Where the gaze rested longest between two session seconds; None where it is not known."""
+        """Where the gaze rested longest between two session seconds; None where it is not known. Where the
+        wearer pointed holds for ``POINTED_S``."""
+        pointed = self._pointed
+        if pointed is not None and to_s - POINTED_S <= pointed.at_s <= to_s:
+            return pointed
         return self._attention.rested(from_s, to_s)
+
+    def point(self, x: float, y: float) -> None:
+        """The wearer shows where they look, as shares (0..1) of the scene picture's width and height."""
+        scene = self.scene
+        self._pointed = Gaze(self._clock.now(), x * scene.width, y * scene.height, 1.0, POINTED_DEG)
+        self._fixated(self._pointed.at_s)
 
     async def follow(self, camera: AsyncIterator[EyeFrame]) -> None:
         """Follows the eye to the camera's end. A frame that cannot be used is told of and passed over; one of

@@ -206,8 +206,20 @@ def command(live: Live, message: dict[str, Any]) -> None:
             live.os1.hold()
         case "release":
             live.os1.release()
+        case "look_away":
+            live.os1.looking.look_away()
+        case "look_back":
+            live.os1.looking.look_back()
+        case "gaze":
+            live.os1.gazing.point(_share(message.get("x")), _share(message.get("y")))
         case _:
             raise BadMessage("an unknown kind")
+
+
+def _share(value: object) -> float:
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise BadMessage("no place in the picture")
+    return float(value)
 
 
 async def json_body(request: web.Request) -> dict[str, Any]:

@@ -165,6 +165,7 @@ $("mute").addEventListener("click", () => {
 $("capture").addEventListener("click", () => {
   if (!glasses) return;
   glasses.seeing = !glasses.seeing;
+  glasses.send({ kind: glasses.seeing ? "look_back" : "look_away" });
   glasses.camera?.getVideoTracks().forEach((track) => { track.enabled = glasses.seeing; });
   $("capture").setAttribute("aria-pressed", String(!glasses.seeing));
   $("capture").textContent = glasses.seeing ? "Camera off" : "Camera on";
