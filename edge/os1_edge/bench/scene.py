@@ -1,14 +1,16 @@
 """The scene camera: usable or not, the main thing, faces taken out, milliseconds and memory.
 
-    python -m os1_edge.bench.scene [--shared-data DIR] [--every K] [--frames N] [--threads N]
+    os1 bench scene [--shared-data DIR] [--every K] [--frames N] [--threads N] [--json]
 
 - *quality*: the labelled glasses photos (``scene/openglass``) judged as labelled; and what the same usable
   photos are judged to be once they are blurred, smeared, darkened or blown out.
 - *main thing*: photos whose labelled content is among what the detector knows; right where it is named, wrong
   where another thing is named with a higher score.
 - *faces*: pictures with a face; where one is found again after the blur, by the same network at another size.
-- *milliseconds* of one thread's own time (the detector's: wall time), median and 95th percentile.
+- *milliseconds* of one thread's own time (the networks': wall time), median and 95th percentile.
 - *memory*: growth of the process over N frames through take, blur and JPEG, after a tenth of them.
+
+Without the labelled photos only the times are measured, on the frames of the bundled session.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import csv
 import json
 import resource
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from time import perf_counter, thread_time
 from typing import Any
@@ -39,6 +43,7 @@ from os1_edge.see.jpeg import JpegEncoder
 from os1_edge.see.objects import ObjectDetector
 from os1_edge.see.quality import judge_picture
 from os1_edge.see.scene import SceneDescriber
+from os1_edge.see.text import TextReader
 
 MAIN_THING = {
     "astronaut.png": {"person"},
@@ -159,7 +164,8 @@ def measure_faces(pictures: list[tuple[str, Image]], finder: FaceFinder) -> dict
         high, wide = clean.shape[:2]
         framed = cv2.copyMakeBorder(clean, high // 8, high // 8, wide // 8, wide // 8, cv2.BORDER_CONSTANT)
         again += len(finder.find(clean)) + len(finder.find(np.asarray(framed, np.uint8), SURE))
-    return {"faces": shown, "found_again": again, "kept_back": kept_back}
+    gone = round(1 - again / max(shown, 1), 4)
+    return {"faces": shown, "gone": gone, "found_again": again, "kept_back": kept_back}
 
 
 def _times(work: Callable[[Image], object], images: list[Image], clock: Callable[[], float]) -> list[float]:
@@ -171,7 +177,9 @@ def _times(work: Callable[[Image], object], images: list[Image], clock: Callable
     return [round(float(value), 2) for value in np.percentile(taken, (50, 95))]
 
 
-def measure_times(photos: list[Image], detector: ObjectDetector, finder: FaceFinder) -> dict[str, Any]:
+def measure_times(
+    photos: list[Image], detector: ObjectDetector, finder: FaceFinder, reader: TextReader
+) -> dict[str, Any]:
     """[median, 95th percentile] in milliseconds at 640 x 480."""
     frames = [np.asarray(cv2.resize(image, (640, 480)), np.uint8) for image in photos]
     encoder = JpegEncoder()
@@ -184,8 +192,16 @@ def measure_times(photos: list[Image], detector: ObjectDetector, finder: FaceFin
         "hash": _times(look_of, frames, thread_time),
         "quality": _times(judge_picture, frames, thread_time),
         "objects (wall)": _times(detector.detect, frames[:20], perf_counter),
-        "faces, four turns": _times(finder.find, frames[:8], thread_time),
+        "faces taken out (wall)": _times(partial(_without_faces, finder), frames[:8], perf_counter),
+        "words, 224 px crop (wall)": _times(
+            lambda f: reader.read(f[128:352, 208:432]), frames[:8], perf_counter
+        ),
     }
+
+
+def _without_faces(finder: FaceFinder, frame: Image) -> None:
+    with suppress(FaceStays):
+        blur_faces(frame, finder)
 
 
 def measure_memory(photos: list[Image], frames: int, finder: FaceFinder | None) -> dict[str, Any]:
@@ -205,21 +221,24 @@ def measure_memory(photos: list[Image], frames: int, finder: FaceFinder | None) 
     return {"frames": frames, "mb_after_a_tenth": first // 1024, "mb_after_all": last // 1024}
 
 
-@click.command()
-@click.option("--shared-data", type=click.Path(path_type=Path, exists=True), default=Path("../shared/data"))
-@click.option("--every", default=1, show_default=True, help="Take every K-th labelled photo.")
-@click.option("--frames", default=10_000, show_default=True, help="Frames of the memory measure.")
-@click.option("--threads", default=2, show_default=True, help="Threads of the networks.")
-def main(shared_data: Path, every: int, frames: int, threads: int) -> None:
-    """Measure the scene camera on the labelled photos."""
+def measure(folder: Path | None, every: int = 1, frames: int = 10_000, threads: int = 2) -> dict[str, Any]:
+    """All of it; of a ``folder`` of labelled photos, or without one the times alone.
+
+    Raises:
+        os1_models.ModelMissing: a network has not been pulled.
+    """
     cv2.setNumThreads(threads)
-    folder = shared_data / "scene"
     labels = os1_models.path("objects-ssd", "labels.txt")
     detector = ObjectDetector(os1_models.path("objects-ssd"), labels, threads)
     finder = FaceFinder(os1_models.path("centerface"))
+    reader = TextReader(os1_models.path("ppocr", "PP-OCRv6_det_small.onnx"), os1_models.path("ppocr"))
+    if folder is None:
+        demo = Path(str(files("os1_edge") / "demo" / "morning"))
+        bundled = [load_image(path) for path in sorted(demo.rglob("*.jpg"))]
+        return {"ms": measure_times(bundled, detector, finder, reader)}
     photos = list(openglass(folder, every))
     images: list[NDArray[np.uint8]] = [image for _, image in photos]
-    found: dict[str, Any] = {"memory": measure_memory(images[:8], frames, None)}
+    found: dict[str, Any] = {"memory": measure_memory(images[:8], frames, None)} if frames else {}
     found["quality"] = measure_quality(photos)
     found["main thing"] = measure_main_thing(folder, photos, SceneDescriber(detector, finder))
     pictures = [(row["file"], image) for row, image in photos if row["usable"] == "1"]
@@ -228,9 +247,73 @@ def main(shared_data: Path, every: int, frames: int, threads: int) -> None:
         for path in (*folder.glob("egoblur/*.jpg"), *folder.glob("scikit-image/[ac][sa]*.png"))
     ]
     found["faces"] = measure_faces(pictures, finder)
-    found["ms"] = measure_times(images, detector, finder)
-    click.echo(json.dumps(found, indent=1))
+    found["ms"] = measure_times(images, detector, finder, reader)
+    return found
+
+
+def told(found: dict[str, Any]) -> Iterator[str]:
+    """The figures as lines for a person, with what is asked of them."""
+    if "quality" in found:
+        quality, main, faces = found["quality"], found["main thing"], found["faces"]
+        wrong = len(quality["wrongly_judged"])
+        yield f"usable or not: {wrong} of {quality['photos']} photos judged other than labelled"
+        spoilt = ", ".join(f"{name} {100 * share:.0f} %" for name, share in quality["refused"].items())
+        yield f"refused of the usable ones: {spoilt}"
+        yield (
+            f"main thing: right in {100 * main['right']:.1f} % of {main['photos']} photos (80 wanted), "
+            f"a wrong one named in {100 * main['wrong']:.1f} % (5 at most)"
+        )
+        yield (
+            f"faces: {100 * faces['gone']:.1f} % of {faces['faces']} not found again (98 wanted), "
+            f"{faces['kept_back']} pictures kept back"
+        )
+    for name, (median, tail) in found["ms"].items():
+        yield f"{name}: {median:.2f} ms (p95 {tail:.1f})"
+    if "memory" in found:
+        memory = found["memory"]
+        yield (
+            f"memory: {memory['mb_after_a_tenth']} MB after {memory['frames'] // 10} frames, "
+            f"{memory['mb_after_all']} MB after {memory['frames']}"
+        )
+
+
+@click.command()
+@click.option(
+    "--shared-data",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    envvar="OS1_SHARED_DATA",
+    help="Holds scene/openglass and the other labelled photos; without it, times only. $OS1_SHARED_DATA.",
+)
+@click.option(
+    "--every", type=click.IntRange(1), default=1, show_default=True, help="Take every K-th labelled photo."
+)
+@click.option(
+    "--frames",
+    type=click.IntRange(0),
+    default=10_000,
+    show_default=True,
+    help="Frames of the memory's measure.",
+)
+@click.option(
+    "--threads", type=click.IntRange(1, 64), default=2, show_default=True, help="Threads of the networks."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def scene(shared_data: Path | None, every: int, frames: int, threads: int, as_json: bool) -> None:
+    """What the scene camera's pictures become, and in which time.
+
+    On the labelled photos of --shared-data: usable or not, the main thing, faces taken out. Times are
+    milliseconds a frame of 640 x 480.
+    """
+    folder = shared_data / "scene" if shared_data else None
+    if folder and not (folder / "openglass" / "content.csv").is_file():
+        raise click.ClickException(f"no labelled photos in {folder}; see --shared-data")
+    try:
+        found = measure(folder, every, frames, threads)
+    except os1_models.ModelMissing as missing:
+        raise click.ClickException(str(missing)) from None
+    for line in [json.dumps(found)] if as_json else told(found):
+        click.echo(line)
 
 
 if __name__ == "__main__":
-    main()
+    scene()
