@@ -36,8 +36,8 @@ ANSWER = "".join(f"w{n} " for n in range(WORDS))
 ASKED = [Message("system", "Be brief."), Message("user", "Where is my car?")]
 
 
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A new certificate for localhost, signed by itself, and its key.
+def certificate(folder: Path, also: str = "") -> tuple[Path, Path]:
+    """A new certificate for localhost, and ``also``, signed by itself, and its key.
 
     Raises:
         RuntimeError: there is no openssl command.
@@ -50,7 +50,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
         "-subj",
         "/CN=localhost",
         "-addext",
-        "subjectAltName=DNS:localhost",
+        f"subjectAltName=DNS:localhost{also}",
         "-keyout",
         str(key),
         "-out",
@@ -99,6 +99,7 @@ class Device:
 
     first_s: float = 0.15
     word_s: float = 0.02
+    jitter_s: float = 0.0
     name: str = "device"
     at_work: int = 0
     asked: int = 0
@@ -112,7 +113,7 @@ class Device:
         self.asked += 1
         said = len(messages[-1].text.split()) if messages[-1].role == "assistant" else 0
         try:
-            await asyncio.sleep(self.first_s)
+            await asyncio.sleep(self.first_s + self.jitter_s * random.random())
             for number in range(said, WORDS):
                 yield f"w{number} "
                 await asyncio.sleep(self.word_s)
@@ -214,7 +215,7 @@ async def line(
 
 async def hedged(tls: tuple[Path, Path], asks: int, at_once: int = 12) -> dict[str, float]:
     """That many questions, each begun on both sides; what is left of them afterwards."""
-    engine, device = Scripted(0.01, 0.001, jitter_s=0.03), Device(0.06, 0.001)
+    engine, device = Scripted(0.01, 0.001, jitter_s=0.03), Device(0.0, 0.001, jitter_s=0.5)
     both = Decision("cloud", "both sides, on purpose", hedge_at=0.0, rung=-1, cloud_high_s=1.0)
     async with line(tls, engine=engine, device=device) as it:
         await it.settled()

@@ -191,6 +191,19 @@ def test_a_name_that_is_not_found_costs_nothing() -> None:
     asyncio.run(go())
 
 
+def test_turns_over_packets_that_are_delayed_and_lost() -> None:
+    """Two network namespaces and a relay between them: 80 ms round trips, 2 % of the packets lost."""
+    import packets
+    import tun
+
+    if (why := tun.missing()) is not None:
+        pytest.skip(f"no packets here: {why}")
+    found = asyncio.run(packets.lived(tun.Weather(0.035, 0.01, 0.02), 4.0))
+    assert 70 <= found["rtt_ms"] <= 200  # the tool itself
+    assert found["whole"] == found["turns"]
+    assert found["by_server"] >= 1
+
+
 def test_hedged_asks_leave_nothing_behind(tls: tuple[Path, Path]) -> None:
     """grpc#43462: a dropped call is never cancelled by itself. Each of these begins on both sides."""
     found = asyncio.run(hedged(tls, 120))
