@@ -23,7 +23,6 @@ ELSEWHERE = {
     "memory": ("os1_edge.bench.memory_life", "main"),
     "prompt": ("os1_edge.bench.prompt", "prompt"),
     "route": ("os1_edge.bench.route", "main"),
-    "scene": ("os1_edge.bench.scene", "scene"),
     "speech": ("os1_edge.bench.speech", "main"),
     "turn": ("os1_edge.bench.turn", "turn"),
     "turns": ("os1_edge.bench.turns", "turns"),
