@@ -104,9 +104,11 @@ class LlamaCpp:
         self._context = self._model = None
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """The tokens of a chat, up to where the assistant's answer begins."""
-        chat = [{"role": m.role, "content": m.text} for m in messages]
-        return self._tokens(self._template(messages=chat).prompt)
+        """The tokens of a chat, up to where the assistant's answer begins; where the last message is the
+        assistant's, up to that one's end, so that the answer goes on with it."""
+        begun = messages[-1].text if messages and messages[-1].role == "assistant" else ""
+        chat = [{"role": m.role, "content": m.text} for m in (messages[:-1] if begun else messages)]
+        return self._tokens(self._template(messages=chat).prompt + begun)
 
     def read(self, slot: Slot, tokens: Sequence[int], stop: Callable[[], bool]) -> None:
         """Has ``slot`` hold exactly ``tokens``; only what differs from what it holds is read.
