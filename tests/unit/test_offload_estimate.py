@@ -179,6 +179,36 @@ def test_another_network_is_probed_at_once_over_a_connection_of_its_own() -> Non
     clock.run(go(), virtual=True)
 
 
+def test_not_even_a_probe_leaves_while_nothing_may() -> None:
+    from os1_edge import clock
+    from os1_edge.offload.route import Rules
+    from os1_edge.offload.router import Router
+
+    async def go() -> None:
+        far = Scripted()
+        far.around = Quiet()  # type: ignore[assignment]
+        router = Router(object_named("here"), far, Clock())  # type: ignore[arg-type]
+        router.wearer_speaks()
+        await asyncio.sleep(5.0)
+        before = len(far.probes)
+        assert before
+        router.rules = Rules(policy="prefer-private")
+        router.wearer_speaks()
+        await asyncio.sleep(300.0)
+        assert len(far.probes) == before
+        router.rules = Rules()
+        router.wearer_speaks()
+        await asyncio.sleep(1.0)
+        assert len(far.probes) > before
+
+    clock.run(go(), virtual=True)
+
+
+def object_named(name: str) -> object:
+    """A model that is never asked."""
+    return type("Here", (), {"name": name})()
+
+
 def journal_of(count: int, file: Path | None = None) -> Journal:
     """A journal with that many decisions."""
     journal = Journal(file)

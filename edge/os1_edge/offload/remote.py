@@ -154,7 +154,7 @@ class RemoteEngine:
             if (task := by_number.get(load.task)) is not None:
                 loads[task] = _load(load)
         if not loads and reply.load.first_token_ms:  # a server that does not tell them apart
-            loads["reply"] = _load(reply.load)
+            loads = dict.fromkeys(TASKS, _load(reply.load))
         return Probed(took, reply.received_bytes, reply.load.draining, loads)
 
     async def diagnose(self, timeout_s: float) -> bool:

@@ -129,6 +129,8 @@ class State:
     breaker_open: bool = False
     """Calls failed, and no probe has shown since that the server is back."""
     draining: bool = False
+    serves: bool = True
+    """Whether the server says that it answers questions of this kind."""
     may_hedge: bool = True
     """Whether both sides may be set to work as a rule (``budget.Allowance``)."""
     private: bool = False
@@ -170,6 +172,8 @@ def stays(state: State, job: Job) -> str | None:
         return "the server gave no answer a moment ago"
     if state.draining:
         return "the server ends soon"
+    if not state.serves:
+        return f"the server has no model for a {job.task}"
     return "nothing is known of the server yet" if state.cloud is None else None
 
 

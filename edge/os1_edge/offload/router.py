@@ -232,7 +232,12 @@ class Router:
         return self.watch
 
     def _begin_watching(self) -> None:
-        if self.watch is not None and self._watching is None and self.rules.policy != "prefer-private":
+        """Probes as long as something may leave: not even a probe does otherwise."""
+        private = self.private or self.rules.policy == "prefer-private"
+        if self._watching is not None and (private or self._watching.done()):
+            self._watching.cancel()
+            self._watching = None
+        if self.watch is not None and self._watching is None and not private:
             self._watching = asyncio.create_task(self.watch.run())
 
     def _leave(self, rest: Coroutine[Any, Any, None]) -> None:
@@ -278,6 +283,7 @@ class Router:
             metered=watch.metered,
             breaker_open=watch.breaker.open or watch.in_doubt,
             draining=watch.draining,
+            serves=watch.serves(job.task),
             may_hedge=self.allowance.allows,
             private=self.private,
             low_battery=self.low_battery,

@@ -123,6 +123,10 @@ class Watch:
             late_s=late.p90_s if now - late.at_s < FORGOTTEN_S else None,
         )
 
+    def serves(self, task: Task) -> bool:
+        """Whether the server answers such questions, as far as it says."""
+        return not self._loads or task in self._loads
+
     def took(self, seconds: float, up_bytes: int) -> None:
         """The server took a question after ``seconds``. No sample of the round trip, as the upload is in it,
         but one of the uplink."""
