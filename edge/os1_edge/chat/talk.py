@@ -107,11 +107,13 @@ class Chat:
 
     async def life(self) -> None:
         """Lives until ``end``."""
+        self._clock.restart()
+        warming = asyncio.create_task(self._os1.warm())  # who asks for no model need not wait for it
         try:
-            await self._os1.warm()
-            self._clock.restart()
             await self._os1.run(self._no_sound(), self._camera())
         finally:
+            warming.cancel()
+            await asyncio.gather(warming, return_exceptions=True)
             self._over.set()
             if self._answered is not None and not self._answered.done():
                 self._answered.cancel()
