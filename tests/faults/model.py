@@ -11,6 +11,7 @@ import asyncio
 import math
 import random
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from os1_edge.offload.engine import Message
@@ -81,8 +82,9 @@ class Model:
             writes += self.word_s
         steps.append((at, Step(WORDS + 2, Finished())))
         self._answers = {question.request_id: steps}
-        async for step in self._come(steps, now + question.budget.total_s):
-            yield step
+        async with aclosing(self._come(steps, now + question.budget.total_s)) as coming:
+            async for step in coming:
+                yield step
 
     async def resume(self, request_id: str, node: str, from_seq: int) -> AsyncGenerator[Step, None]:
         self._refuse()
@@ -91,8 +93,9 @@ class Model:
             raise FarError("lost", "not found")
         now = self._now()
         steps = [(max(at, now + self.path.rtt_s), s) for at, s in self._answers[request_id]]
-        async for step in self._come([s for s in steps if s[1].seq >= from_seq], now + 30):
-            yield step
+        async with aclosing(self._come([s for s in steps if s[1].seq >= from_seq], now + 30)) as coming:
+            async for step in coming:
+                yield step
 
     async def _come(self, steps: Sequence[tuple[float, Step]], until: float) -> AsyncGenerator[Step, None]:
         self.live += 1

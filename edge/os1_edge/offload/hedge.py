@@ -106,6 +106,7 @@ class Asked:
                     pass
                 case _:
                     self.over = True
+                    await self._steps.aclose()
                     return None
 
     async def _step(self, patience_s: float | None) -> Step:

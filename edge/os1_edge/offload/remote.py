@@ -8,7 +8,7 @@ import json
 import os
 import uuid
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -45,6 +45,9 @@ ROLES = {"system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_AS
 
 CANCEL_S = 5.0
 """For a Cancel to come through; the server's own grace is over by then anyway."""
+
+RESUMED_S = 30.0
+"""For the rest of an answer that was picked up again."""
 
 REFUSAL = "os1-refusal-bin"
 
@@ -112,15 +115,19 @@ class RemoteEngine:
         left = max(budget.total_s - question.spent_s, 0.001)
         metadata = (*self._metadata, ("traceparent", _trace(question.request_id)))
         stub = assist_pb2_grpc.AssistStub(self._channels.pair.bulk)
-        async for step in self._steps(stub.Ask(request, metadata=metadata, timeout=left)):
-            yield step
+        # Closed here, not by the garbage collector: that is what ends the call.
+        async with aclosing(self._steps(stub.Ask(request, metadata=metadata, timeout=left))) as steps:
+            async for step in steps:
+                yield step
 
     async def resume(self, request_id: str, node: str, from_seq: int) -> AsyncGenerator[Step, None]:
         """See ``Far``. On the control channel: the other one broke off a moment ago."""
         stub = assist_pb2_grpc.AssistStub(self._channels.pair.control)
         request = pb.ResumeRequest(request_id=request_id, from_seq=from_seq)
-        async for step in self._steps(stub.Resume(request, metadata=self._to(node), timeout=30.0)):
-            yield step
+        call = stub.Resume(request, metadata=self._to(node), timeout=RESUMED_S)
+        async with aclosing(self._steps(call)) as steps:
+            async for step in steps:
+                yield step
 
     async def cancel(self, request_id: str, node: str) -> None:
         """See ``Far``."""
