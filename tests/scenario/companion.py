@@ -292,6 +292,8 @@ class Companion:
     described: list[tuple[float, str]] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)
     """(heard, reply) in the memory at the end."""
+    places: list[tuple[str, str]] = field(default_factory=list)
+    """(location, activity) of the contexts in the memory at the end."""
     profile: list[tuple[str, str]] = field(default_factory=list)
     events: int = 0
     ended_s: float = 0.0
@@ -404,6 +406,7 @@ class Companion:
             await asyncio.gather(*acts)
             self.ended_s = ticking.now()
             self.kept = store._rows("SELECT heard, reply FROM turns ORDER BY id")
+            self.places = store._rows("SELECT DISTINCT location, activity FROM contexts ORDER BY 1")
             self.profile = [(e.text, e.source_turn) for e in store.profile()]
             self.events = len(await memory.events())
         finally:

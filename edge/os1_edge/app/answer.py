@@ -107,6 +107,8 @@ class Answerer:
             place=_place(view, trace.heard),
             left_s=self._left_s(waited_s),
         )
+        if asked.thoughts is not None:
+            trace.inline, trace.agents = asked.thoughts.inline, asked.thoughts.reasons
         trace.recall_s, trace.hits = perf_counter() - began, list(asked.hits)
         return asked
 

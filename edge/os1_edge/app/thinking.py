@@ -44,7 +44,7 @@ class Thinking:
                 done = (await asyncio.gather(self._task, return_exceptions=True))[0]
                 if isinstance(done, Exception):
                     tell_failure("thinking ahead", done)
-                if done is True:
+                if done is True or isinstance(done, Exception):  # what failed would fail again at once
                     await self._until_there_is_more()
                 else:
                     await asyncio.sleep(AGAIN_S)

@@ -41,6 +41,10 @@ class TurnTrace:
     final_text_s: float | None = None
     """End of turn -> the final text was there; 0 when it was there before."""
     recall_s: float | None = None
+    inline: tuple[str, ...] = ()
+    """Agents' work that was done while the wearer waited."""
+    agents: tuple[str, ...] = ()
+    """Why each of it was, or was not."""
     first_token_s: float | None = None
     first_clause_s: float | None = None
     """First token -> the first clause was complete."""
