@@ -7,7 +7,7 @@ from datetime import datetime
 
 from os1_edge.remember import derived
 from os1_edge.remember.profile import Lesson, judge
-from os1_edge.remember.revise import alike, take_apart, take_apart_what_ends
+from os1_edge.remember.revise import ALIKE, take_apart, take_apart_what_ends
 from os1_edge.remember.rows import WEARER, MadeBy, ProfileEntry, Source, StoredTurn
 from os1_edge.remember.statements import Statement, statements
 from os1_edge.remember.store import Store
@@ -42,15 +42,18 @@ def learn(
     vector = embed(statement.text) if embed is not None else None
     with store.transaction():
         take_apart_what_ends(store, statement, time)
+        near = store.nearest_profile(vector, NEAR) if vector is not None else []
         lesson = judge(
             statement,
             time,
             store.profile(),
-            store.nearest_profile(vector, NEAR) if vector is not None else (),
+            near,
             made_by=made_by,
             resting_on_it=_resting_on(store, source),
         )
-        _apply(store, lesson, time, source, turn_id, made_by, vector)
+        new = _apply(store, lesson, time, source, turn_id, made_by, vector)
+        if new is not None and any(similarity >= ALIKE for _, similarity in near):
+            derived.add_job(store, "revise", "profile", new)
     return lesson
 
 
@@ -62,13 +65,14 @@ def _apply(
     turn_id: str,
     made_by: MadeBy,
     vector: Vector | None,
-) -> None:
+) -> int | None:
+    """Returns the id of the line that is new and holds now, if there is one."""
     if lesson.reinforces is not None:
         _reinforce(store, lesson, source, turn_id)
     if not lesson.text:
         for old in lesson.supersedes:
             store.end_profile(old, time, lesson.reinforces)
-        return
+        return None
     entry = ProfileEntry(
         0, lesson.kind, lesson.text, lesson.confidence, time, turn_id,
         evidence=lesson.evidence, made_by=made_by,
@@ -83,8 +87,8 @@ def _apply(
             )
     if lesson.was_true_until is not None:
         store.end_profile(new, lesson.was_true_until)
-    elif alike(store, new) is not None:
-        derived.add_job(store, "revise", "profile", new)
+        return None
+    return new
 
 
 def _reinforce(store: Store, lesson: Lesson, source: Source, turn_id: str) -> None:
