@@ -30,9 +30,12 @@ class Device(_Section):
     speaker: str = "auto"
     """The same; a command takes raw mono of 16 bits at ``{rate}``."""
     scene_camera: str = "auto"
-    """"auto", a path such as /dev/v4l/by-id/…, a number, a film or a stream's address; none: it does not
-    see."""
+    """"auto", a path such as /dev/v4l/by-id/…, a number, "termux:0", a film or a stream's address;
+    "none": it does not see."""
     eye_camera: str = "none"
+    """The near-eye camera, the same."""
+    calibration: Path | None = None
+    """What `os1 calibrate` wrote; none: gaze is guessed, with an honest uncertainty."""
 
 
 class Hear(_Section):

@@ -59,3 +59,8 @@ def test_the_kernels_files_are_read_and_nonsense_is_not(tmp_path: Path) -> None:
     (supplies / "BAT0" / "status").write_text("Charging")
     assert read_power(supplies, zones).charging
     assert read_power(tmp_path / "none", tmp_path / "none") == Power()
+
+
+def test_the_lowest_step_looks_only_when_asked() -> None:
+    assert STEPS[-1].frames_slower == float("inf")
+    assert [s.ahead for s in STEPS] == [True, True, False, False]

@@ -136,6 +136,10 @@ class Looking:
         """The wearer's gaze rests on something."""
         self._consider(at_s, "fixation")
 
+    def slow_down(self, factor: float) -> None:
+        """See ``FrameTaker.slow_down``."""
+        self._taker.slow_down(factor)
+
     def look_away(self) -> str:
         """No picture is taken from now on, and the light is off; what happened, in words."""
         answer = self._taker.indicator.ask(Ask.LOOK_AWAY)

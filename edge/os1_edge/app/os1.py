@@ -247,6 +247,7 @@ class Os1:
     def go(self, step: Step) -> None:
         """Does as much as ``step`` allows from now on."""
         self._step = step
+        self.looking.slow_down(step.frames_slower)
         self._engine.low_battery = step.name in ("low", "critical")
 
     def choose(self, config: Config) -> None:

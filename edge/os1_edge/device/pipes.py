@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import fcntl
 import logging
+import signal
 import subprocess
 import threading
 import time
@@ -13,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 
 import numpy as np
 
+from os1_edge.device.processes import end
 from os1_edge.device.programs import NoSound, Program
 from os1_edge.device.retimed import Retimed
 from os1_edge.device.ring import Ring
@@ -63,6 +65,7 @@ class PipeMicrophone:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             limit=READ,
+            start_new_session=True,
         )
         assert process.stdout is not None
         try:
@@ -109,16 +112,9 @@ def _wav_rate(header: bytes) -> int | None:
 
 async def _ended(process: asyncio.subprocess.Process) -> str:
     """Ends the program; the last line that it wrote for people."""
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
-    try:
-        _, words = await asyncio.wait_for(process.communicate(), ENDS_S)
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        _, words = await process.communicate()
-    lines = (words or b"").decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:200] if lines and process.returncode not in (0, -15, None) else ""
+    lines = (await end(process)).decode("utf-8", "replace").strip().splitlines()
+    ended_by_us = process.returncode in (0, -signal.SIGTERM, -signal.SIGKILL)
+    return lines[-1][:200] if lines and not ended_by_us else ""
 
 
 class PipeSpeaker:

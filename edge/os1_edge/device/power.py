@@ -7,6 +7,7 @@ data; deciding is pure.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -38,20 +39,18 @@ class Step:
     below_percent: float
     above_c: float
     frames_slower: float
-    """Factor on the time between scene frames."""
+    """Factor on the time between scene frames; infinite: only what a question or a look asks for."""
     ahead: bool
     """Work ahead of the turn's end: drafts and partial recognition, lost when the wearer goes on."""
     background: bool
     """The model writes on the memory while nobody speaks."""
-    scene: bool
-    """The scene is looked at at all."""
 
 
 STEPS = (
-    Step("full", 101.0, -273.0, 1.0, ahead=True, background=True, scene=True),
-    Step("saving", 40.0, 42.0, 2.0, ahead=True, background=False, scene=True),
-    Step("low", 20.0, 48.0, 4.0, ahead=False, background=False, scene=True),
-    Step("critical", 8.0, 55.0, 1.0, ahead=False, background=False, scene=False),
+    Step("full", 101.0, -273.0, 1.0, ahead=True, background=True),
+    Step("saving", 40.0, 42.0, 2.0, ahead=True, background=False),
+    Step("low", 20.0, 48.0, 4.0, ahead=False, background=False),
+    Step("critical", 8.0, 55.0, inf, ahead=False, background=False),
 )
 """42 degrees is where comparable glasses throttle (Project Aria); at 55 a frame is too hot for a face."""
 

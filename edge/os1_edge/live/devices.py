@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,9 +14,19 @@ from os1_edge.device.microphone import reopened
 from os1_edge.device.pipes import PipeMicrophone, PipeSpeaker
 from os1_edge.device.power import Power, read_power
 from os1_edge.device.programs import player, recorder
+from os1_edge.device.termux import TermuxCamera, battery, is_termux
 from os1_edge.device.webcam import FILM_FPS, Camera, open_camera
-from os1_edge.events import RATE, AudioFrame, SceneFrame
+from os1_edge.events import RATE, AudioFrame, EyeFrame, SceneFrame
+from os1_edge.see.image import load_image
 from os1_edge.speak.sink import Sink
+
+LOOKS = 5
+"""Glimpses for each frame that is due: a scene that changes is noticed between two."""
+
+EYE_FPS = 30.0
+"""Enough to tell a fixation from a saccade."""
+
+TERMUX = "termux:"
 
 
 class Closing(Sink, Protocol):
@@ -33,7 +44,8 @@ class Devices:
     microphone: Callable[[Clock], AsyncIterator[AudioFrame]]
     camera: Callable[[Clock], AsyncGenerator[SceneFrame, None]]
     speaker: Callable[[Clock], Closing]
-    power: Callable[[], Power] = read_power
+    power: Callable[[], Awaitable[Power]]
+    eye: Callable[[Clock], AsyncGenerator[EyeFrame, None]] | None = None
     in_a_room: bool = True
     """The microphone hears the speaker."""
 
@@ -43,7 +55,6 @@ def own_devices(config: Config) -> Devices:
 
     Raises:
         NoSound: no program here carries sound.
-        OSError: a source named in the settings is not there.
     """
     device = config.device
     ears = recorder(device.microphone)
@@ -58,20 +69,43 @@ def own_devices(config: Config) -> Devices:
         return PipeSpeaker(lambda rate: player(rate, device.speaker), lambda: loop.time() - origin)
 
     def camera(clock: Clock) -> AsyncGenerator[SceneFrame, None]:
-        source = device.scene_camera
-        if source == "none":
-            return no_camera()
-        film = not (source == "auto" or source.isdigit() or source.startswith("/dev/"))
-        see = config.see
-        return Camera(
-            "scene",
-            lambda: open_camera(source, 640, 480),
-            clock,
-            min(see.in_dialogue_s, see.every_s) / 5,
-            paced=FILM_FPS if film else None,
-        ).frames()
+        every_s = min(config.see.in_dialogue_s, config.see.every_s) / LOOKS
+        return scene_frames(device.scene_camera, clock, every_s)
 
-    return Devices(microphone, camera, speaker)
+    def eye(clock: Clock) -> AsyncGenerator[EyeFrame, None]:
+        return eye_frames(device.eye_camera, clock)
+
+    return Devices(microphone, camera, speaker, own_power, eye if device.eye_camera != "none" else None)
+
+
+def scene_frames(source: str, clock: Clock, every_s: float) -> AsyncGenerator[SceneFrame, None]:
+    """Pictures of the scene camera that the settings name, each ``every_s`` seconds."""
+    if source == "none":
+        return no_camera()
+    if source.startswith(TERMUX):
+        number = source.removeprefix(TERMUX)
+        return TermuxCamera(int(number) if number.isdigit() else 0, load_image, clock, every_s).frames()
+    film = FILM_FPS if is_film(source) else None
+    return Camera("scene", lambda: open_camera(source, 640, 480), clock, every_s, paced=film).frames()
+
+
+async def eye_frames(source: str, clock: Clock) -> AsyncGenerator[EyeFrame, None]:
+    """Pictures of the near-eye camera, ``EYE_FPS`` a second."""
+    film = FILM_FPS if is_film(source) else None
+    camera = Camera("eye", lambda: open_camera(source, 320, 240), clock, 1.0 / EYE_FPS, paced=film)
+    async with aclosing(camera.frames()) as frames:
+        async for frame in frames:
+            yield EyeFrame(frame.at_s, frame.source, frame.image)
+
+
+def is_film(source: str) -> bool:
+    """Whether the source is no device, which paces itself."""
+    return not (source == "auto" or source.isdigit() or source.startswith("/dev/"))
+
+
+async def own_power() -> Power:
+    """This device's battery and heat."""
+    return await battery() if is_termux() else await asyncio.to_thread(read_power)
 
 
 async def no_camera() -> AsyncGenerator[SceneFrame, None]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -23,6 +23,8 @@ from os1_edge.live.record import Watched
 from os1_edge.native import give_back
 from os1_edge.offload.journal import Journal, default_file
 from os1_edge.remember.choices import Choices, load_choices
+from os1_edge.see.gaze.calibration import load as load_calibration
+from os1_edge.see.gaze.track import GazeTracker
 
 log = logging.getLogger(__name__)
 
@@ -75,9 +77,17 @@ async def companion(
         speaker = devices.speaker(clock)
         ears = front_end(config, in_a_room=devices.in_a_room)
         calendar = WallCalendar(clock)
-        routes = Journal(default_file())
         os1 = Os1(
-            config, faculties, clock, calendar, speaker, watched, *ears, turn_ids=turn_ids(), routes=routes
+            config,
+            faculties,
+            clock,
+            calendar,
+            speaker,
+            watched,
+            *ears,
+            turn_ids=turn_ids(),
+            routes=Journal(default_file()),
+            gaze=tracker(config) if devices.eye is not None else None,
         )
         await os1.warm()
         give_back()
@@ -126,16 +136,30 @@ def chosen(config: Config, choices: Choices) -> Config:
     )
 
 
+def tracker(config: Config) -> GazeTracker:
+    """What follows the eye: with the wearer's calibration where there is one, else with an honest guess.
+
+    Raises:
+        CalibrationError: the calibration cannot be read.
+    """
+    file = config.device.calibration
+    return GazeTracker(config.see.gaze, load_calibration(file) if file is not None else None)
+
+
 async def _life(os1: Os1, devices: Devices, clock: Clock) -> None:
-    async with aclosing(devices.camera(clock)) as camera:
-        await os1.run(devices.microphone(clock), camera)
+    async with AsyncExitStack() as open_:
+        camera = await open_.enter_async_context(aclosing(devices.camera(clock)))
+        eye = None
+        if devices.eye is not None:
+            eye = await open_.enter_async_context(aclosing(devices.eye(clock)))
+        await os1.run(devices.microphone(clock), camera, eye)
 
 
-async def _power(os1: Os1, read: Callable[[], Power], watched: Watched) -> None:
+async def _power(os1: Os1, read: Callable[[], Awaitable[Power]], watched: Watched) -> None:
     """Follows battery and heat; one line when the step changes."""
     now = Pace(STEPS[0], "")
     while True:
-        found = pace(await asyncio.to_thread(read), now.step)
+        found = pace(await read(), now.step)
         if found.step is not now.step:
             log.warning("going at step %r: %s", found.step.name, found.reason)
             os1.go(found.step)

@@ -71,6 +71,10 @@ class FrameTaker:
         """When `due` will say yes."""
         return self._schedule.next_s(in_dialogue, prompted)
 
+    def slow_down(self, factor: float) -> None:
+        """Takes pictures so many times more seldom; infinite: only when something asks for one."""
+        self._schedule.slower = factor
+
     def begun(self, at_s: float) -> None:
         """A picture exposed at `at_s` has been handed to `take`, which may be slow."""
         self._schedule.begun(at_s)

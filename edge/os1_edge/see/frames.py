@@ -57,6 +57,8 @@ class FrameSchedule:
     def __init__(self, every_s: float = EVERY_S, in_dialogue_s: float = IN_DIALOGUE_S) -> None:
         self._every_s = every_s
         self._in_dialogue_s = in_dialogue_s
+        self.slower = 1.0
+        """Factor on both, as the battery falls; infinite: only what is asked for."""
         self._last_s: float | None = None
         self._retakes = 0
 
@@ -69,7 +71,7 @@ class FrameSchedule:
             return FrameDecision(True, f"taken again ({self._retakes} of {RETAKES})")
         if prompted is not None and since >= AT_ONCE_GAP_S[prompted]:
             return FrameDecision(True, f"at once: {prompted}")
-        period = min(self._every_s, self._in_dialogue_s) if in_dialogue else self._every_s
+        period = self._period(in_dialogue)
         if since >= period:
             return FrameDecision(
                 True, f"{period:g} s since the last" + (", in dialogue" if in_dialogue else "")
@@ -82,10 +84,13 @@ class FrameSchedule:
         """When `due` will say yes, if nothing else happens."""
         if self._last_s is None:
             return 0.0
-        gap = min(self._every_s, self._in_dialogue_s) if in_dialogue else self._every_s
+        gap = self._period(in_dialogue)
         if prompted is not None:
             gap = min(gap, AT_ONCE_GAP_S[prompted])
         return self._last_s + (RETAKE_GAP_S if self._retakes else gap)
+
+    def _period(self, in_dialogue: bool) -> float:
+        return self.slower * (min(self._every_s, self._in_dialogue_s) if in_dialogue else self._every_s)
 
     def begun(self, at_s: float) -> None:
         """A frame exposed at `at_s` is being judged: until `taken` says more, it counts."""
