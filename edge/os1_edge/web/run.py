@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from os1_edge.config import Config
-from os1_edge.live.devices import Devices
+from os1_edge.live.devices import Devices, own_power
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
 from os1_edge.live.run import companion, until_told_or_broken
