@@ -51,6 +51,7 @@ states = st.builds(
     draining=st.booleans(),
     serves=st.booleans(),
     may_hedge=st.booleans(),
+    too_often=st.booleans(),
     private=st.booleans(),
     low_battery=st.booleans(),
 )

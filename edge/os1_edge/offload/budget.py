@@ -36,7 +36,7 @@ class Allowance:
     plus what the bucket holds. One that the promise of an answer needs is never refused; it is owed.
     """
 
-    def __init__(self, share: float = 0.1, most: float = 3.0) -> None:
+    def __init__(self, share: float = 0.12, most: float = 3.0) -> None:
         """``share`` of the questions; at most ``most`` saved up, or owed."""
         self._share, self._most = share, most
         self.left = most
@@ -45,6 +45,11 @@ class Allowance:
     def allows(self) -> bool:
         """Whether a second start may be planned."""
         return self.left >= 1.0
+
+    @property
+    def owed(self) -> bool:
+        """Whether second starts that no plan foresaw came so often that the server is better left alone."""
+        return self.left <= 1.0 - self._most
 
     def asked(self) -> None:
         """One more question."""

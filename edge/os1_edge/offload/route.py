@@ -133,6 +133,8 @@ class State:
     """Whether the server says that it answers questions of this kind."""
     may_hedge: bool = True
     """Whether both sides may be set to work as a rule (``budget.Allowance``)."""
+    too_often: bool = False
+    """Whether the device had to begin too often lately though the server was expected in time."""
     private: bool = False
     """The wearer said that nothing leaves for now."""
     low_battery: bool = False
@@ -174,6 +176,8 @@ def stays(state: State, job: Job) -> str | None:
         return "the server ends soon"
     if not state.serves:
         return f"the server has no model for a {job.task}"
+    if state.too_often:
+        return "the server was in time too seldom of late"
     return "nothing is known of the server yet" if state.cloud is None else None
 
 

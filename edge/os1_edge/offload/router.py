@@ -285,6 +285,7 @@ class Router:
             draining=watch.draining,
             serves=watch.serves(job.task),
             may_hedge=self.allowance.allows,
+            too_often=self.allowance.owed,
             private=self.private,
             low_battery=self.low_battery,
         )

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 PROBE_S = 1.0
 """Probes of a broken link begin so long after one another, and of one that works wait so long at least."""
 
-PATIENCE_S = 5.0
+PATIENCE_S = 9.0
 """A probe of a broken link is given up after this: three round trips of the slowest that is any use."""
 
 PADDING = 16_384
