@@ -2,8 +2,8 @@
 
 Rows are made up: sentences of words as frequent as in English (Zipf), with vectors in clusters as narrow as
 MiniLM's on real talk. Printed, per number of rows: memories kept a second, time of a question (by the clock,
-and the work alone: a busy machine shows in the first), size of the file, and how much of the exact twenty
-nearest the scan of signs keeps.
+and the work alone: a busy machine shows in the first), size of the file, resident memory of a fresh process
+that has searched it, over the interpreter, and how much of the exact twenty nearest the scan of signs keeps.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from os1_edge.bench.memory_store import opened_cost
 from os1_edge.bench.recall import MEASURING_KEY
 from os1_edge.remember.recall import Recall, RecallRules
 from os1_edge.remember.schema import DIMENSIONS
@@ -160,6 +161,7 @@ def measure(rows: int, questions: int) -> dict[str, float]:
             "scanned": SCANNED["turn"],
             "nearest_20_kept_percent": round(100 * share, 1),
             "file_mib": round(path.stat().st_size / 2**20, 1),
+            **opened_cost(path),
         }
 
 
