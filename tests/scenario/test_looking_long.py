@@ -6,7 +6,7 @@ import asyncio
 import resource
 import struct
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -18,7 +18,7 @@ from companion import picture
 
 from os1_edge import clock
 from os1_edge.app.gazing import Gazing
-from os1_edge.app.looking import FRAMES_AHEAD, Looking
+from os1_edge.app.looking import FRAMES_AHEAD, Looking, SceneCamera
 from os1_edge.app.scenery import Scenery
 from os1_edge.config import See
 from os1_edge.device.replay import camera
@@ -45,8 +45,10 @@ class Told:
         self.frames = [*self.frames[-50:], frame]
 
 
-async def look_through(pictures: AsyncIterator[SceneFrame], told: Told, ticking: clock.Clock) -> Scenery:
-    """Looks through the camera to its end."""
+async def look_through(
+    pictures: SceneCamera, told: Told, ticking: clock.Clock, acts: dict[float, str] | None = None
+) -> Scenery:
+    """Looks through the camera to its end; at some seconds something is asked of it."""
 
     async def seen(*_: Any) -> None: ...
 
@@ -55,8 +57,14 @@ async def look_through(pictures: AsyncIterator[SceneFrame], told: Told, ticking:
     taker = FrameTaker(See(), Indicator(ScreenLight()))
     eyes = SceneDescriber(Detector())
     looking = Looking(See(), taker, eyes, gazing, ticking, told, seen, scenery=scenery)  # type: ignore[arg-type]
-    looking.no_more()
-    await asyncio.gather(looking.take(pictures), looking.note())
+
+    async def act() -> None:
+        for at_s, name in (acts or {}).items():
+            await ticking.sleep_until(at_s)
+            getattr(looking, name)()
+        looking.no_more()
+
+    await asyncio.gather(looking.take(pictures), looking.note(), act())
     looking.close()
     gazing.close()
     return scenery
@@ -105,6 +113,29 @@ def test_bad_pictures_cost_one_line_each_and_the_good_ones_are_seen(
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 5
     assert all(name in line for name, line in zip(list(files)[1:6], lines, strict=True))
+
+
+def test_a_camera_is_closed_while_it_looks_away_and_opened_anew(tmp_path: Path) -> None:
+    told, on = Told(), []
+
+    async def device(ticking: clock.Clock) -> AsyncGenerator[SceneFrame, None]:
+        on.append((ticking.now(), True))
+        try:
+            while ticking.now() < 30:
+                yield SceneFrame(ticking.now(), "camera", picture(0, f"Room {ticking.now():.0f}."))
+                await asyncio.sleep(1.0)
+        finally:
+            on.append((ticking.now(), False))
+
+    async def live() -> None:
+        ticking = clock.Clock()
+        acts = {10.5: "look_away", 20.5: "look_back", 32.0: "no_more"}
+        await look_through(lambda: device(ticking), told, ticking, acts)
+
+    clock.run(live(), virtual=True)
+    assert on == [(0, True), (11, False), (20.5, True), (pytest.approx(30.5), False)]
+    assert not [frame for frame in told.frames if 10.5 < frame.at_s < 20.5]
+    assert any(frame.at_s >= 20.5 for frame in told.frames)
 
 
 def test_memory_is_flat_over_ten_thousand_frames(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -51,6 +51,9 @@ FRAME_REACH_S = 0.5
 """A gaze so much before a picture is still about what it shows."""
 
 THUMBNAIL_SIDE = 160
+
+SceneCamera = AsyncIterator[SceneFrame] | Callable[[], AsyncGenerator[SceneFrame, None]]
+"""Gives pictures; or opens a camera that does, and is on as long as it is open."""
 
 Seen = Callable[[float, SceneDescription], Awaitable[None]]
 """Is given each usable description with its frame's session second."""
@@ -164,19 +167,26 @@ class Looking:
         self._no_more.set()
         self._may.set()
 
-    async def take(self, camera: AsyncIterator[SceneFrame]) -> None:
-        """Looks through the camera until it ends and ``no_more`` was said."""
+    async def take(self, camera: SceneCamera) -> None:
+        """Looks through the camera until it ends and ``no_more`` was said. One that is given as a function
+        is closed when it is to look away, and opened anew to look back; else it is not asked meanwhile."""
         self._begin()
-        pictures = aiter(camera)
+        pictures: AsyncIterator[SceneFrame] | None = None
         try:
-            # While it looks away the camera is not even asked.
             while await self._may.wait() and not (self._no_more.is_set() and self._closed):
+                if pictures is None:
+                    pictures = camera() if callable(camera) else camera
                 try:
                     await self._came(await anext(pictures))  # no name holds the picture until the next one
                 except StopAsyncIteration:
                     break
+                if callable(camera) and not self._may.is_set():
+                    await _close(pictures)
+                    pictures = None
             await self._no_more.wait()
         finally:
+            if callable(camera):
+                await _close(pictures)
             self._drop()
             await self._taken.put(None)
 
@@ -322,6 +332,11 @@ class Looking:
             log.warning("no copy of a frame: %s", e)
             return None
         return made.data
+
+
+async def _close(pictures: AsyncIterator[SceneFrame] | None) -> None:
+    if isinstance(pictures, AsyncGenerator):
+        await pictures.aclose()
 
 
 def _heeded(described: asyncio.Future[SceneDescription]) -> None:
