@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -99,6 +100,25 @@ def test_lines_piped_in_are_answered_and_the_end_of_them_ends_it(
     assert "os-1  No. I have no server" in ran.stdout
     assert "I am Watson" in ran.stdout, "the last line needs no end of line"
     assert list((tmp_path / "tmp").iterdir()) == [], "the memory of a passing chat is gone"
+
+
+def test_ctrl_c_at_a_terminal_ends_it_too(machine: dict[str, str]) -> None:
+    terminal, theirs = pty.openpty()
+    chat = subprocess.Popen(OS1, stdin=theirs, stdout=theirs, stderr=theirs, env=machine)
+    os.close(theirs)
+    try:
+        shown = b""
+        while shown.count(b"you ") < 1:
+            shown += os.read(terminal, 4096)
+        os.write(terminal, b"are you online?\n")
+        while b"os-1  No." not in shown or not shown.endswith(b"you   "):
+            shown += os.read(terminal, 4096)
+        chat.send_signal(signal.SIGINT)
+        assert chat.wait(timeout=60) == 0
+    finally:
+        chat.kill()
+        os.close(terminal)
+    assert b"Traceback" not in shown
 
 
 def test_ctrl_c_ends_it_without_a_word_of_complaint(machine: dict[str, str], tmp_path: Path) -> None:

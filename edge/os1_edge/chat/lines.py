@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -29,6 +30,8 @@ async def of_input(descriptor: int = 0) -> AsyncIterator[str]:
             if ready is not None:
                 await ready.wait()
                 ready.clear()
+                if not select.select((descriptor,), (), (), 0)[0]:
+                    continue  # told again of what was read meanwhile
             block = os.read(descriptor, BLOCK)
             *whole, rest = (rest + block).split(b"\n")
             for line in whole:

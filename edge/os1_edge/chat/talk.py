@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import cast
@@ -32,6 +32,10 @@ Told = Callable[[TurnTrace], None]
 
 UNMUTE = "unmute"
 """What is typed to be heard again."""
+
+
+LOOKS_S = 30.0
+"""How long a new picture may take to be described; its models are loaded with the first one."""
 
 
 class Silence:
@@ -63,6 +67,8 @@ class Chat:
         self._typed = cast(Typed, faculties.asr)
         self._shown: asyncio.Queue[SceneFrame | None] = asyncio.Queue()  # bounded: one a line, taken at once
         self._picture: tuple[str, Image] | None = None
+        self._seen = asyncio.Event()
+        """The picture has been looked at."""
         self._answered: asyncio.Future[TurnTrace] | None = None
         self._over = asyncio.Event()
         self._numbers = count(1)
@@ -85,6 +91,7 @@ class Chat:
     def show(self, name: str, image: Image) -> None:
         """Puts a picture before the companion's eyes, until another comes."""
         self._picture = name, image
+        self._seen.clear()
 
     async def say(self, line: str) -> TurnTrace:
         """The wearer says ``line``; returns when it has been answered, or could not be.
@@ -97,7 +104,8 @@ class Chat:
         if self._picture is not None:
             name, image = self._picture
             await self._shown.put(SceneFrame(self._clock.now(), name, image))
-            await asyncio.sleep(0)
+            with suppress(TimeoutError):  # then it is asked without having seen it
+                await asyncio.wait_for(self._seen.wait(), LOOKS_S)
         at = round(self._clock.now() * RATE) + 1  # after the frame
         turn_id = f"{self._run}-{next(self._numbers):04d}"
         self._answered = asyncio.get_running_loop().create_future()
@@ -127,6 +135,7 @@ class Chat:
 
     def frame_described(self, frame: SeenFrame, description: SceneDescription) -> None:
         """See ``Observer``."""
+        self._seen.set()
 
     def partly_heard(self, partial: PartialTranscript) -> None:
         """See ``Observer``."""
