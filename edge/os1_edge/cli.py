@@ -309,12 +309,20 @@ def say(text: str, out: Path, voice: str, speed: float) -> None:
 
 
 @main.command()
+@click.option("--live", is_flag=True, help="Try microphone, speaker and cameras as well, for a few seconds.")
 @_json
-def doctor(as_json: bool) -> None:
+def doctor(live: bool, as_json: bool) -> None:
     """Check what this machine has and say how to get what is missing. Exit code 1 if something is."""
     from os1_edge.doctor import examine
 
     checks = examine()
+    if live:
+        import asyncio
+
+        from os1_edge.config import load_config
+        from os1_edge.live.checks import examine_live
+
+        checks += asyncio.run(examine_live(load_config(), lambda line: click.echo(line, err=True)))
     if as_json:
         click.echo(json.dumps([{"name": c.name, "ok": c.ok, "found": c.found, "fix": c.fix} for c in checks]))
     else:

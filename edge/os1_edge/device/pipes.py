@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 READ = 4096
 """Bytes read at once: an eighth of a second at 16 kHz; what is there sooner comes sooner."""
 
-HEADER_S = 2.0
+HEADER_S = 5.0
 """A program that gives no first byte for so long has no device."""
 
 WAV_HEADER = 44
