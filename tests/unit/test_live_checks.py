@@ -12,8 +12,8 @@ from os1_edge.config import Config
 from os1_edge.config import Device as DeviceSettings
 from os1_edge.live.checks import examine_live, level_db, meter
 
-SOUND = "import sys,numpy as n; r=n.random.default_rng(1).normal(0,float(sys.argv[1]),64000); b=r.clip(-1,1)*32767"
-WRITE = "; sys.stdout.buffer.write(b.astype('<i2').tobytes())"
+SOUND = "import sys,numpy as n; r=n.random.default_rng(1).normal(0,float(sys.argv[1]),64000)"
+WRITE = "; b=r.clip(-1,1)*32767; sys.stdout.buffer.write(b.astype('<i2').tobytes())"
 
 
 def settings(loudness: float | None) -> Config:
