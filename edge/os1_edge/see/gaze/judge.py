@@ -25,7 +25,7 @@ EVIDENCE = ("support", "contrast", "relative", "spread", "shape", "size", "weake
 """Columns of `evidence`."""
 _WEIGHTS = np.asarray([8.761, -0.973, 1.456, -1.839, 8.608, -1.303, 3.827, -1.993, -0.466])
 _BIAS = -13.819
-"""As ``python -m os1_edge.bench.pupil_fit`` printed them when all six candidates were traced to the end: ridge
+"""As ``python -m os1_edge.bench.pupil_fit`` printed them while all six candidates were traced on: ridge
 logistic regression on the candidates of 34 recordings' frames (mrgaze, MIT), as they are and distorted at
 random, with crops that hold no pupil. Fitted to two candidates they find the same pupils."""
 
