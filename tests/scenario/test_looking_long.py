@@ -18,7 +18,7 @@ from companion import picture
 
 from os1_edge import clock
 from os1_edge.app.gazing import Gazing
-from os1_edge.app.looking import FRAMES_AHEAD, Looking, SceneCamera
+from os1_edge.app.looking import FRAMES_AHEAD, Looking, Pictures
 from os1_edge.app.scenery import Scenery
 from os1_edge.config import See
 from os1_edge.device.replay import camera
@@ -46,7 +46,7 @@ class Told:
 
 
 async def look_through(
-    pictures: SceneCamera, told: Told, ticking: clock.Clock, acts: dict[float, str] | None = None
+    pictures: Pictures, told: Told, ticking: clock.Clock, acts: dict[float, str] | None = None
 ) -> Scenery:
     """Looks through the camera to its end; at some seconds something is asked of it."""
 

@@ -52,7 +52,7 @@ FRAME_REACH_S = 0.5
 
 THUMBNAIL_SIDE = 160
 
-SceneCamera = AsyncIterator[SceneFrame] | Callable[[], AsyncGenerator[SceneFrame, None]]
+Pictures = AsyncIterator[SceneFrame] | Callable[[], AsyncGenerator[SceneFrame, None]]
 """Gives pictures; or opens a camera that does, and is on as long as it is open."""
 
 Seen = Callable[[float, SceneDescription], Awaitable[None]]
@@ -167,7 +167,7 @@ class Looking:
         self._no_more.set()
         self._may.set()
 
-    async def take(self, camera: SceneCamera) -> None:
+    async def take(self, camera: Pictures) -> None:
         """Looks through the camera until it ends and ``no_more`` was said. One that is given as a function
         is closed when it is to look away, and opened anew to look back; else it is not asked meanwhile."""
         self._begin()

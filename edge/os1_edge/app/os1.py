@@ -23,7 +23,7 @@ from os1_edge.app.floor import Floor
 from os1_edge.app.gazing import Gazing
 from os1_edge.app.initiative import Initiative, Stage
 from os1_edge.app.listening import Listening
-from os1_edge.app.looking import Looking, SceneCamera
+from os1_edge.app.looking import Looking, Pictures
 from os1_edge.app.night import Night, retention
 from os1_edge.app.partials import Partials
 from os1_edge.app.scenery import Overheard, Scenery
@@ -187,7 +187,7 @@ class Os1:
     async def run(
         self,
         microphone: AsyncIterator[AudioFrame],
-        camera: SceneCamera,
+        camera: Pictures,
         eye: AsyncIterator[EyeFrame] | None = None,
     ) -> None:
         """Lives until the streams have ended and the last turn is answered."""
