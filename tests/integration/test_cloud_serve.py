@@ -14,10 +14,14 @@ from pathlib import Path
 
 import grpc
 import pytest
+from click.testing import CliRunner
 
 import os1_models
+from os1_cloud.address import ServeError
 from os1_cloud.engines import Prompt, Turn
 from os1_cloud.engines.llama import Llama
+from os1_cloud.settings import read_settings
+from os1_cloud.token_cli import token
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2, edge_pb2_grpc
 
@@ -188,3 +192,68 @@ def test_a_model_that_is_not_pulled_says_how_to_get_it(tmp_path: Path) -> None:
     done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=PATIENCE_S, env=environment)
     assert done.returncode == 1
     assert "os1 models pull qwen2.5-1.5b" in done.stderr
+
+
+def asked(channel: grpc.Channel, token: str) -> edge_pb2.HelloReply | grpc.StatusCode:
+    """What the server says about itself to who has this token, or how it refuses."""
+    try:
+        return edge_pb2_grpc.EdgeStub(channel).Hello(
+            edge_pb2.HelloRequest(), metadata=(("authorization", f"Bearer {token}"),), timeout=PATIENCE_S
+        )
+    except grpc.RpcError as e:
+        return e.code()
+
+
+def test_a_running_server_notices_new_limits_and_withdrawn_tokens(tmp_path: Path) -> None:
+    tokens, settings = tmp_path / "tokens", tmp_path / "server.toml"
+    ann, bob = (made(tokens, who) for who in ("ann", "bob"))
+
+    def write(calls: int) -> None:
+        settings.write_text(
+            f'tokens = "{tokens}"\nnode = "n1"\nmetrics = "127.0.0.1:0"\n'
+            f"[limits]\ncalls = {calls}\n"
+            '[[models]]\nkind = "upstream"\nname = "far"\nurl = "http://127.0.0.1:9/v1"\n'
+        )
+
+    write(2)
+    with served("--config", str(settings)) as (process, channel):
+        hello = asked(channel, ann)
+        assert isinstance(hello, edge_pb2.HelloReply)
+        assert (hello.node, hello.limits.calls, hello.models[0].name) == ("n1", 2, "far")
+        write(7)
+        process.send_signal(signal.SIGHUP)
+        CliRunner().invoke(token, ["revoke", "bob", "--file", str(tokens)])
+        deadline = time.monotonic() + PATIENCE_S
+        while asked(channel, bob) != grpc.StatusCode.UNAUTHENTICATED:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        hello = asked(channel, ann)
+        assert isinstance(hello, edge_pb2.HelloReply)
+        assert hello.limits.calls == 7
+        settings.write_text("half a")
+        process.send_signal(signal.SIGHUP)  # is no reason to end
+        process.send_signal(signal.SIGTERM)
+        assert ended(process)[0] == 0
+
+
+def made(tokens: Path, who: str) -> str:
+    done = CliRunner().invoke(token, ["create", who, "--file", str(tokens)])
+    assert done.exit_code == 0
+    return done.output.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("lisen = 'x'", "lisen"),
+        ("[[models]]\nkind = 'upstream'\nname = 'a'", "url"),
+        ("[[models]]\nkind = 'other'\nname = 'a'", "kind"),
+        ("[[models]]\nkind = 'llama'\nname = 'a'\n[[models]]\nkind = 'llama'\nname = 'a'", "same name"),
+        ("client_ca = 'x'", "client_ca"),
+        ("half a", "cannot be read"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told(tmp_path: Path, text: str, word: str) -> None:
+    (tmp_path / "server.toml").write_text(text)
+    with pytest.raises(ServeError, match=word):
+        read_settings(tmp_path / "server.toml")

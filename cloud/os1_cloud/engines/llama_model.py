@@ -75,9 +75,11 @@ class LlamaModel:
             )
         except (ValueError, OSError) as e:
             raise EngineError(f"it is no language model that can be read ({type(e).__name__})") from e
+        # llama.cpp warns of every cancel. Held here: ctypes callbacks die with their last reference.
+        self._mute = llama_cpp.llama_log_callback(lambda *_: None)
+        llama_cpp.llama_log_set(self._mute, ctypes.c_void_p(0))
         self._raw: Any = self._llama._ctx.ctx
         self._stop: Stop = lambda: False
-        # Held here: ctypes callbacks die with their last reference.
         self._abort = llama_cpp.ggml_abort_callback(lambda _data: self._stop())
         llama_cpp.llama_set_abort_callback(self._raw, self._abort, None)
         self._template: Any = _template(self._llama)
