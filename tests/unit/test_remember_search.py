@@ -50,7 +50,7 @@ def say(store: Store, heard: str, days_ago: float = 1, speaker: str = "wearer", 
         location: str = "", vector: bool = True) -> int:  # fmt: skip
     made = BAG.one(searched(speaker, heard)) if vector else None
     time = NOW - timedelta(days=days_ago)
-    number = store.rows("SELECT count(*) FROM turns")[0][0]
+    number = store.rows("SELECT coalesce(max(id), 0) FROM turns")[0][0]
     return store.add_turn(
         f"t{number}", 0, time, heard, "", location, made, speaker=speaker, session_id=session
     )

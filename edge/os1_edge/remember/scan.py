@@ -158,11 +158,13 @@ class _Bank:
             cut = np.searchsorted(np.bincount(unlike, minlength=DIMENSIONS + 1).cumsum(), wanted)
             closer = np.flatnonzero(unlike < cut)
             # "Good morning." was said a thousand times: of those as unlike as the last, the newest.
-            rough = np.concatenate([closer, np.flatnonzero(unlike == cut)[len(closer) - wanted :]])
-        rough = rough[::-1]
+            last = np.flatnonzero(unlike == cut)
+            newest = last[np.argsort(-self._ids[last])][: wanted - len(closer)]
+            rough = np.concatenate([closer, newest])
         signs = np.ascontiguousarray(self._signs[:, rough].T).view(np.uint8)
         alike = np.unpackbits(signs, axis=1, bitorder="little").astype(np.float32) @ vector
-        found: list[int] = self._ids[rough[np.argsort(-alike, kind="stable")[:k]]].tolist()
+        ids = self._ids[rough]
+        found: list[int] = ids[np.lexsort((-ids, -alike))[:k]].tolist()
         return found
 
     def _unlike(self, wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
