@@ -1,4 +1,4 @@
-"""Makes the engines that the settings name.
+"""Makes what the settings name: the engines, and the server before them.
 
 cli imports it.
 """
@@ -6,20 +6,33 @@ cli imports it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import grpc
+
 import os1_models
 from os1_cloud.address import ServeError
+from os1_cloud.auth import TokenFile
+from os1_cloud.core import UNBOUNDED, Answerer
 from os1_cloud.engines import Engine, Recognizer, Voice
 from os1_cloud.engines.llama import Llama, Llava
 from os1_cloud.engines.speech import Piper, Whisper
 from os1_cloud.engines.upstream import Upstream
 from os1_cloud.engines.worker import Recycle, Worker
+from os1_cloud.metrics import Metrics
+from os1_cloud.server import Server
 from os1_cloud.settings import ModelSettings, Settings
+from os1_cloud.speech import Ears, Mouth
+from os1_cloud.tls import read_tls
+from os1_cloud.tracing import Spans
+from os1_cloud.wearers import WearerLimits
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -126,3 +139,69 @@ def _upstream(model: ModelSettings) -> Upstream:
         )
     except ValueError as e:
         raise ServeError(f"model {model.name}: {e}") from e
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The server, and what of it can be changed while it runs."""
+
+    server: Server
+    answerer: Answerer
+    tokens: TokenFile | None
+
+
+def credentials(settings: Settings) -> tuple[TokenFile | None, grpc.ServerCredentials | None]:
+    """Who may call, and the server's certificate.
+
+    Raises:
+        ServeError, BadTokens: a file that the settings name cannot be used.
+    """
+    tokens = TokenFile(settings.tokens, log.warning) if settings.tokens else None
+    if settings.tls_cert is None or settings.tls_key is None:
+        return tokens, None
+    return tokens, read_tls(settings.tls_cert, settings.tls_key, settings.client_ca)
+
+
+def served(
+    settings: Settings,
+    known: tuple[TokenFile | None, grpc.ServerCredentials | None],
+    engines: Engines,
+    metrics: Metrics,
+    spans: Sequence[Spans],
+) -> Served:
+    """The server before `engines`, not started yet. Inside a running event loop.
+
+    Args:
+        settings: what the operator wants.
+        known: its `credentials`.
+        engines: from `build`.
+        metrics, spans: are told what happens.
+    """
+    tokens, tls = known
+    answerer = Answerer(
+        engines.language,
+        queue=settings.queue,
+        limits=wearer_limits(settings, settings),
+        watchers=[metrics, *spans],
+    )
+    metrics.watch(answerer, engines.workers)
+    recognizer, voice, wearers = engines.recognizer, engines.voice, answerer.wearers
+    server = Server(
+        answerer,
+        tokens,
+        tls,
+        certificates=settings.client_ca is not None,
+        ears=Ears(recognizer, wearers) if recognizer is not None else None,
+        mouth=Mouth(voice, wearers) if voice is not None else None,
+        node=settings.node,
+        reflection=settings.reflection,
+        watchers=[metrics],
+        balancer_s=settings.balancer_s,
+    )
+    return Served(server, answerer, tokens)
+
+
+def wearer_limits(running: Settings, wanted: Settings) -> WearerLimits:
+    """The bounds of one wearer; none where wearers are not known."""
+    known = running.tokens is not None or running.client_ca is not None
+    return WearerLimits(**wanted.limits.model_dump()) if known else UNBOUNDED

@@ -69,51 +69,13 @@ def serve(config: Path | None, model: str | None, threads: int, **given: object)
 async def _run(settings: Settings, again: Callable[[], Settings]) -> None:
     """Builds, serves, frees. `again` reads the settings anew."""
     from os1_cloud.address import Address, ServeError, parse_address
-    from os1_cloud.auth import TokenFile
-    from os1_cloud.build import build
-    from os1_cloud.core import UNBOUNDED, Answerer
+    from os1_cloud.build import build, credentials, served, wearer_limits
     from os1_cloud.metrics import Metrics, Page
-    from os1_cloud.server import Server
     from os1_cloud.server import serve as run
-    from os1_cloud.speech import Ears, Mouth
-    from os1_cloud.tls import read_tls
-    from os1_cloud.wearers import WearerLimits
 
-    tokens = TokenFile(settings.tokens, log.warning) if settings.tokens else None
-    tls = None
-    if settings.tls_cert is not None and settings.tls_key is not None:
-        tls = read_tls(settings.tls_cert, settings.tls_key, settings.client_ca)
-    known = tokens is not None or settings.client_ca is not None
-    limits = WearerLimits(**settings.limits.model_dump()) if known else UNBOUNDED
-    engines, metrics = build(settings), Metrics()
-    spans = _spans(settings)
-    answerer = Answerer(engines.language, queue=settings.queue, limits=limits, watchers=[metrics, *spans])
-    metrics.watch(answerer, engines.workers)
-    ears = Ears(engines.recognizer, answerer.wearers) if engines.recognizer is not None else None
-    mouth = Mouth(engines.voice, answerer.wearers) if engines.voice is not None else None
-    server = Server(
-        answerer,
-        tokens,
-        tls,
-        certificates=settings.client_ca is not None,
-        ears=ears,
-        mouth=mouth,
-        node=settings.node,
-        reflection=settings.reflection,
-        watchers=[metrics],
-        balancer_s=settings.balancer_s,
-    )
-    page = Page(metrics.registry)
-
-    def reload() -> None:
-        """On SIGHUP. Certificates need no telling; all else is for a restart."""
-        if tokens is not None:
-            tokens.reload()
-        try:
-            answerer.wearers.limits = WearerLimits(**again().limits.model_dump()) if known else UNBOUNDED
-            log.info("limits and tokens were read again")
-        except ServeError as e:
-            log.error("the settings read before stay: %s", e)
+    known = credentials(settings)  # first: they are wrong more often than the models
+    engines, metrics, spans = build(settings), Metrics(), _spans(settings)
+    parts, page = served(settings, known, engines, metrics, spans), Page(metrics.registry)
 
     def ready(real: Address) -> None:
         how = "mutual TLS" if settings.client_ca else "TLS" if settings.tls_cert else "no TLS"
@@ -123,17 +85,22 @@ async def _run(settings: Settings, again: Callable[[], Settings]) -> None:
         click.echo(f"os1 serve: ready on {real} ({how}, {who}{only}), model {names}")
         sys.stdout.flush()
 
+    def reload() -> None:
+        """On SIGHUP. Certificates need no telling; all else is for a restart."""
+        if parts.tokens is not None:
+            parts.tokens.reload()
+        try:
+            parts.answerer.wearers.limits = wearer_limits(settings, again())
+            log.info("limits and tokens were read again")
+        except ServeError as e:
+            log.error("the settings read before stay: %s", e)
+
     try:
         await engines.start()
         if settings.metrics:
             await page.start(parse_address(settings.metrics))
-        await run(
-            server,
-            parse_address(settings.listen),
-            ready,
-            grace_s=settings.grace_s,
-            reload=reload,
-        )
+        address = parse_address(settings.listen)
+        await run(parts.server, address, ready, grace_s=settings.grace_s, reload=reload)
     finally:
         await page.close()
         await engines.close()
