@@ -42,6 +42,9 @@ class Server:
             match self.state(now):
                 case "black hole":  # no packet comes back, not even a reset
                     await asyncio.sleep(1e9)
+                case "thinks":  # and thinks
+                    yield Step(1, Accepted())
+                    await asyncio.sleep(5.0)
                 case "refuses":
                     raise FarError("busy", "offload server: resource exhausted", 2.0)
             await asyncio.sleep(self.rtt_s)
@@ -176,6 +179,16 @@ def test_a_server_that_refuses_is_replaced_at_once(tmp_path: Path) -> None:
     assert (turn.reply, turn.route) == ("From the device.", "local")
     assert turn.route_reason.startswith("the server failed (busy); ")
     assert (turn.spoke_at_s or 99) - turn.ended.decided / RATE < 0.1
+
+
+def test_a_server_that_thinks_too_long_is_told_to_stop(tmp_path: Path) -> None:
+    told = borrower(tmp_path, lambda now: "thinks")
+    told.say(1.0, "Go on.").live()
+    (turn,) = told.turns
+    assert (turn.reply, turn.route) == ("From the device.", "local")
+    assert turn.route_reason.startswith("the server had said nothing after 0.")
+    assert len(told.server.cancelled) == len(told.server.asked_at) == 1
+    assert told.server.open_calls == 0
 
 
 def test_a_server_that_dies_in_mid_sentence_is_gone_on_from_here(tmp_path: Path) -> None:

@@ -73,3 +73,16 @@ def test_the_page_holds_replies_until_it_is_full(tmp_path: Path) -> None:
     turns = [SimpleNamespace(reply_file=f"replies/0{n}.wav") for n in (1, 2, 3)]
     made: Any = SimpleNamespace(turns=[SimpleNamespace(reply_file=None), *turns])
     assert list(sounds(made, tmp_path)) == ["replies/01.wav", "replies/02.wav"]
+
+
+def test_the_routes_of_an_earlier_replay_do_not_stay(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for routes in ("{}", None):
+        with staged(out) as work:
+            for name in ("report.html", "memory.db"):
+                (work / name).write_text("x")
+            (work / "report.json").write_text('{"schema": 1, "os1_version": "0"}')
+            (work / "replies").mkdir()
+            if routes is not None:
+                (work / "routes.json").write_text(routes)
+        assert (out / "routes.json").exists() == (routes is not None)

@@ -208,6 +208,9 @@ class Router:
             taken.regret_s = round(max(0.0, taken.first_s - other), 3)
         if out.failure is not None:
             watch.failed(out.failure.kind, out.failure.retry_after_s)
+            if out.failure.kind == "late":
+                expected = max(out.failure.retry_after_s, question.budget.first_token_s)
+                watch.refused(job.task, job.text_bytes // LETTERS, expected)
             taken.outcome = f"the server failed ({out.failure.kind})"
         elif out.winner == "local":
             overdue = asked.taken_s is None and out.first_s >= (decision.accept_by or float("inf"))

@@ -160,6 +160,11 @@ class Watch:
             self.path.rtt.at_least(waited_s)
             self._silent()
 
+    def refused(self, task: Task, tokens: int, expected_s: float) -> None:
+        """The server would have been late, by its own word: its first text after ``expected_s``."""
+        self._quantiles(task, tokens).add(expected_s)
+        self._first_at[task, tokens > SIZES] = self._clock.now()
+
     def failed(self, kind: Failure, retry_after_s: float) -> None:
         """A question failed."""
         now = self._clock.now()

@@ -14,6 +14,8 @@ from pathlib import Path
 from os1_edge.tomlfile import BadFile
 
 FILES = ("report.json", "report.html", "memory.db")
+ROUTES = "routes.json"
+"""Only of a replay with an offload server."""
 REPLY = re.compile(r"\d{2,}\.wav")
 
 
@@ -39,7 +41,7 @@ def staged(out: Path) -> Iterator[Path]:
 
 def _is_a_replay(out: Path) -> bool:
     """Whether ``out`` holds nothing but an earlier replay, whole or stopped."""
-    others = [p for p in out.iterdir() if p.name not in (*FILES, "replies") and not _stopped(p)]
+    others = [p for p in out.iterdir() if p.name not in (*FILES, ROUTES, "replies") and not _stopped(p)]
     report = out / "report.json"
     if not report.exists():
         return all(_stopped(p) for p in out.iterdir())
@@ -68,3 +70,6 @@ def _put_in_place(work: Path, out: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
     for name in FILES:
         (work / name).replace(out / name)
+    (out / ROUTES).unlink(missing_ok=True)
+    if (work / ROUTES).exists():
+        (work / ROUTES).replace(out / ROUTES)
