@@ -238,7 +238,13 @@ class Talk:
         guess = guess_place(draft.view, trace.heard)
         ended = trace.ended
         await self._faculties.memory.keep_turn(
-            ended.turn_id, ended.revision, asked.time, trace.heard, trace.reply, guess.location
+            ended.turn_id,
+            ended.revision,
+            asked.time,
+            trace.heard,
+            trace.reply,
+            guess.location,
+            used=trace.hits if trace.reply else (),
         )
         await self.keep_context(ended.end / RATE, draft.view, trace.heard, guess)
         self._commanding.said(trace.reply)

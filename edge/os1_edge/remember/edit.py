@@ -12,6 +12,7 @@ from os1_edge.remember.forget import Row
 from os1_edge.remember.learning import learn_turn, withdraw
 from os1_edge.remember.rows import searched
 from os1_edge.remember.store import Store
+from os1_edge.remember.used import hand_on
 from os1_edge.remember.vectors import Vector
 
 SURE = 1.0
@@ -59,6 +60,7 @@ def _turn(store: Store, number: int, text: str, now: datetime, embed: Embed) -> 
         turn.turn_id, turn.revision + 1, turn.time, text, turn.reply, turn.location, vector,
         speaker=turn.speaker, session_id=turn.session_id, origin=origin,
     )  # fmt: skip
+    hand_on(store, number, new)
     with store.transaction() as db:
         db.execute("UPDATE turns SET importance = ? WHERE id = ?", (turn.importance, new))
         if turn.session_id:

@@ -282,6 +282,11 @@ def _delete(db: Any) -> None:
         """DELETE FROM profile_sources WHERE EXISTS (SELECT 1 FROM remade r
              WHERE r.kind = source_kind AND r.id = source_id)"""
     )
+    # why it was recalled may name the words that it loses
+    db.execute(
+        """DELETE FROM turn_used WHERE EXISTS (SELECT 1 FROM remade r
+             WHERE r.kind = turn_used.kind AND r.id = turn_used.ref_id)"""
+    )
 
 
 def _remake_event(store: Store, db: Any, row: int, says: Callable[[str], bool]) -> None:

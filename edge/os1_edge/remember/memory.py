@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
@@ -25,6 +25,7 @@ from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
 from os1_edge.remember.trash import UNDO_S, Undoable, Window, end_due, purge, undoable
 from os1_edge.remember.undo import Restored, undo
+from os1_edge.remember.used import keep_used
 
 T = TypeVar("T")
 
@@ -85,6 +86,7 @@ class Memory:
         reply: str,
         location: str,
         speaker: str = WEARER,
+        used: Sequence[Hit] = (),
     ) -> None:
         """Remembers a turn and what the wearer said of themselves in it: all of it, or nothing.
 
@@ -96,8 +98,9 @@ class Memory:
             reply: what OS-1 answered, as far as it was spoken.
             location: where.
             speaker: "wearer", or "other:NAME"; only the wearer's words are about the wearer.
+            used: the memories that the reply rested on.
         """
-        await self.run(self._keep_turn, turn_id, revision, time, heard, reply, location, speaker)
+        await self.run(self._keep_turn, turn_id, revision, time, heard, reply, location, speaker, used)
         self.news.set()
 
     async def keep_context(self, context: RealtimeContext, time: datetime) -> None:
@@ -198,6 +201,7 @@ class Memory:
         reply: str,
         location: str,
         speaker: str,
+        used: Sequence[Hit],
     ) -> None:
         vector = self.embedder.one(heard)
         with self.store.transaction() as db:
@@ -208,6 +212,7 @@ class Memory:
             )
             if row <= newest:
                 return  # kept already
+            keep_used(self.store, row, used)
             for (before,) in db.execute("SELECT id FROM turns WHERE superseded_by = ?", (row,)).fetchall():
                 withdraw(self.store, before, time)
             derived.set_importance(self.store, "turn", row, importance_by_rule(heard))

@@ -37,6 +37,7 @@ _TABLES = {
     "index_keys": "id",
     "profile": "id",
     "profile_sources": "profile_id",
+    "turn_used": "turn",
     "jobs": "id",
     "trash_batches": "id",
     "trash": "id",
@@ -56,7 +57,9 @@ _LOOSE = (
     "INSERT OR IGNORE INTO meta VALUES ('device', lower(hex(randomblob(16))))",
     "INSERT OR IGNORE INTO embedders (id, name) VALUES (1, 'all-MiniLM-L6-v2 int8')",
     "INSERT OR IGNORE INTO meta VALUES ('embedder', '1')",
-    "DELETE FROM trash WHERE batch NOT IN (SELECT id FROM trash_batches)",  # last: not in older files
+    # last, one a step: not in older files
+    "DELETE FROM trash WHERE batch NOT IN (SELECT id FROM trash_batches)",
+    "DELETE FROM turn_used WHERE turn NOT IN (SELECT id FROM turns)",
 )
 """What makes saved rows fit together again, whatever was lost between them."""
 
@@ -224,7 +227,7 @@ def _save(damaged: Path, draft: Path, key: bytes) -> tuple[dict[str, int], dict[
         _tables(new, step)
         saved, unreadable = _fill(old, new)
         if step > 1:
-            for statement in _LOOSE[: None if step > 2 else -1]:
+            for statement in _LOOSE[: len(_LOOSE) - (len(STEPS) - step)]:
                 new.execute(statement)
             mend(new)
         new.execute("COMMIT")

@@ -299,4 +299,25 @@ THIRD = """
     CREATE INDEX trash_by_batch ON trash (batch, kind);
 """
 
-STEPS: tuple[str, ...] = (FIRST, SECOND, THIRD)
+_UNUSED = "".join(
+    f"""
+    CREATE TRIGGER used_{kind}_gone AFTER DELETE ON {TABLE_OF[kind]} BEGIN
+      DELETE FROM turn_used WHERE kind = '{kind}' AND ref_id = old.id;
+    END;
+    """
+    for kind in OWNERS
+)
+
+FOURTH = f"""
+    CREATE TABLE turn_used (           -- the memories that a reply rested on
+      turn INTEGER NOT NULL REFERENCES turns(id) ON DELETE CASCADE,
+      kind TEXT NOT NULL CHECK (kind IN ('turn','event','summary','profile')),
+      ref_id INTEGER NOT NULL,
+      reason TEXT NOT NULL,            -- why it was recalled
+      PRIMARY KEY (turn, kind, ref_id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX turn_used_by_memory ON turn_used (kind, ref_id);
+    {_UNUSED}
+"""
+
+STEPS: tuple[str, ...] = (FIRST, SECOND, THIRD, FOURTH)

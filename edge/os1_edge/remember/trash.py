@@ -140,6 +140,12 @@ def _touched() -> Iterator[tuple[str, str]]:
     yield "key", f"{keys} WHERE {target} ORDER BY id"
     yield "job", f"SELECT kind, target_kind, target_id FROM jobs r WHERE {target}"
     yield "source", f"SELECT * FROM profile_sources WHERE profile_id IN ({_either('profile')})"
+    turn = "EXISTS (SELECT 1 FROM going g WHERE g.kind = 'turn' AND g.id = r.turn)"
+    used = marked.replace("target_kind", "kind").replace("target_id", "ref_id")
+    yield (
+        "used",
+        f"SELECT * FROM turn_used r WHERE {turn} OR {used.format('going')} OR {used.format('remade')}",
+    )
     events = "SELECT id FROM going WHERE kind = 'event'"
     yield "member", f"SELECT id, event_id FROM contexts WHERE event_id IN ({events})"
     yield (

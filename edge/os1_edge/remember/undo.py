@@ -161,6 +161,11 @@ class _Undo:
             "WHERE EXISTS (SELECT 1 FROM profile WHERE id = :profile_id)",
             self._rows("source"),
         )
+        db.executemany(
+            "INSERT OR IGNORE INTO turn_used (turn, kind, ref_id, reason) "
+            "SELECT :turn, :kind, :ref_id, :reason WHERE EXISTS (SELECT 1 FROM turns WHERE id = :turn)",
+            (row for row in self._rows("used") if self._is_there(row["kind"], row["ref_id"])),
+        )
 
     def _enter(self, kind: str, row: int) -> None:
         """Into the index, where it says what counts now; out of it, where it is history."""

@@ -11,6 +11,7 @@ from os1_edge.remember.forget import Row
 from os1_edge.remember.recall import Recall
 from os1_edge.remember.schema import TABLES
 from os1_edge.remember.store import Store
+from os1_edge.remember.used import used_of
 
 DAYS = 14
 """Days told at once."""
@@ -74,7 +75,7 @@ def _events(store: Store, first: str, last: str) -> list[dict[str, Any]]:
 
 
 def day(store: Store, which: date) -> dict[str, Any]:
-    """Events and conversations of a day, each turn with what was in view."""
+    """Events and conversations of a day, each turn with what was in view and the memories its reply used."""
     first, last = _bounds(which)
     rows = store.rows(
         "SELECT id, session_id, time, speaker, heard, reply, location FROM turns "
@@ -97,7 +98,10 @@ def day(store: Store, which: date) -> dict[str, Any]:
         talk = conversations.setdefault(session, {"session": session, "summary": None, "turns": []})
         turn = {"id": f"turn:{number}", "time": time, "speaker": speaker, "heard": heard, "reply": reply}
         scene = scenes.get(f"{heard}|{time[:19]}", "")
-        talk["turns"].append({**turn, "location": location, "scene": scene})
+        used = [
+            {"id": f"{u.kind}:{u.id}", "text": u.text, "reason": u.reason} for u in used_of(store, number)
+        ]
+        talk["turns"].append({**turn, "location": location, "scene": scene, "used": used})
     for session, talk in conversations.items():
         for number, text in store.rows("SELECT id, text FROM summaries WHERE session_id = ?", session):
             talk["summary"] = {"id": f"summary:{number}", "text": text}
