@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from companion import KEY, Companion, Engine
+from companion import KEY, MONDAY, Companion, Engine
 
 from os1_edge.app import Os1
 from os1_edge.config import Config
@@ -50,6 +51,15 @@ def test_forget_that_takes_the_last_exchange_and_undo_brings_it_back(tmp_path: P
     back.say(12.0, "Undo that.").live()
     assert replies(back)[-1] == "It is back."
     assert [heard for heard, _ in back.kept] == ["My locker code is swordfish."]
+
+
+def test_forget_that_does_not_reach_back_to_yesterday(tmp_path: Path) -> None:
+    store = Store(tmp_path / "memory.db", KEY)
+    store.add_turn("s1", 0, MONDAY - timedelta(days=1), "My sister lives in Rome.", "", "", None)
+    store.close()
+    told = Companion(tmp_path).say(1.0, "Forget that.").live()
+    assert replies(told) == ["There is nothing of that in my memory."]
+    assert [heard for heard, _ in told.kept] == ["My sister lives in Rome."]
 
 
 def test_what_was_forgotten_is_not_said_again_out_of_the_conversation(tmp_path: Path) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from companion import KEY, MONDAY, Companion, Engine
 
 from os1_edge.app import Os1
+from os1_edge.app.initiative import FirstWords
 from os1_edge.config import Config
+from os1_edge.converse.proactive import Occasion
+from os1_edge.events import TurnEnded
 from os1_edge.remember.rows import OS1
 from os1_edge.remember.store import Store
 
@@ -73,6 +77,18 @@ def test_it_does_not_speak_into_a_talk(tmp_path: Path) -> None:
     (first,) = [turn for turn in told.turns if not turn.heard]
     assert first.reply == "Your civil service exam is today."
     assert first.spoke_at_s > 35.5 + 3.0 + 8.0
+
+
+def test_what_it_was_about_to_say_is_dropped_when_the_wearer_begins(tmp_path: Path) -> None:
+    def begin(os1: Os1) -> None:
+        when = MONDAY + timedelta(seconds=2)
+        words = Occasion("reminder", "reminder x", "Your exam is today.", when, when)
+        silence = np.zeros(0, np.float32)
+        os1._talk.speak_first(FirstWords(words, "", TurnEnded("first", 0, 0, 0, 0, "", silence, 0)))
+
+    told = Companion(tmp_path, tail_s=30.0).say(1.0, "I like it here a lot.", 3.0).do(2.5, begin).live()
+    assert unasked(told) == []
+    assert told.heard() == ["I like it here a lot."]
 
 
 def test_what_it_says_first_can_be_stopped_and_answered(tmp_path: Path) -> None:
