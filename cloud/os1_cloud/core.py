@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from os1_cloud.admission import Load, Refused, Task, class_of, deadline_s, refusal
+from os1_cloud.admission import FALLBACK_RETRY_S, Load, Refused, Task, class_of, deadline_s, refusal
 from os1_cloud.engines import Engine, sees, slots
 from os1_cloud.events import Ask, Event, Record, Watcher
 from os1_cloud.job import Job, Pace
@@ -173,7 +173,7 @@ class Answerer:
             engine = self.engine_for(ask.task, bool(ask.pictures), ask.model)
             places, kind = self.places[engine.name], class_of(ask.task, ask.background)
             deadline = asyncio.get_running_loop().time() + deadline_s(ask.budget, kind)
-            load = places.load(ask.task, deadline)
+            load = places.load(ask.task, deadline, first=kind == "reply")
             no = refusal(ask.budget, load, places.room(kind), self.draining)
             if no is not None:
                 raise no
@@ -195,7 +195,18 @@ class Answerer:
         self._jobs[key] = job
         if ask.latest_only:
             self._supersede(job)
+        if kind == "reply" and places.busy >= places.slots:
+            self._make_way(engine)
         return job
+
+    def _make_way(self, engine: Engine) -> None:
+        """Ends one background question at work, if there is one: somebody waits."""
+        for job in self._jobs.values():
+            record = job.record
+            if job.engine is engine and job.kind == "background" and record.placed and not record.ended:
+                why = Refused("queue_full", "background work made way for a reply", FALLBACK_RETRY_S)
+                if job.cancel(why):
+                    return
 
     def _with_pictures(self, ask: Ask) -> Ask:
         if not ask.pictures:

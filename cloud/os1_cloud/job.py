@@ -57,7 +57,7 @@ class Job:
         self._loop = asyncio.get_running_loop()
         self._heard = self._loop.time()
         self._deadline = self._heard + deadline_s(ask.budget, self.kind)
-        load = places.load(ask.task, self._deadline)
+        load = places.load(ask.task, self._deadline, first=self.kind == "reply")
         known = (
             None if load.wait_s is None or load.first_token_s is None else load.wait_s + load.first_token_s
         )

@@ -50,13 +50,31 @@ class Places:
         """Whether one more may wait."""
         return has_room(kind, self.waiting, self.queue)
 
-    def load(self, task: Task = "reply", deadline: float | None = None) -> Load:
-        """How busy it is for a question with this deadline (None: behind all others)."""
+    @property
+    def night(self) -> int:
+        """Background questions at work: they make way for a reply."""
+        return self._busy["background"]
+
+    def load(self, task: Task = "reply", deadline: float | None = None, *, first: bool = False) -> Load:
+        """How busy it is for a question with this deadline (None: behind all others).
+
+        Args:
+            task: what it is for.
+            deadline: of the event loop's time.
+            first: whether the night's work makes way for it.
+        """
         before = len(self._waiting)
         if deadline is not None:
             before = bisect.bisect_right(self._waiting, deadline, key=lambda w: w.deadline)
-        first = self._first.get(task) or Estimate()
-        return Load(self.busy, before, self._answer.mean_s, first.mean_s, self.slots, first.deviation_s)
+        estimate = self._first.get(task) or Estimate()
+        return Load(
+            self.busy - self.night if first else self.busy,
+            before,
+            self._answer.mean_s,
+            estimate.mean_s,
+            self.slots,
+            estimate.deviation_s,
+        )
 
     def learn(self, task: Task, first_token_s: float, answer_s: float) -> None:
         """Takes the times of one complete answer into account."""

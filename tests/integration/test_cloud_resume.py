@@ -177,6 +177,26 @@ def test_one_wearer_cannot_take_all_places() -> None:
     timeline(story)
 
 
+def test_the_nights_work_makes_way_for_a_reply_and_for_nothing_else() -> None:
+    async def story() -> None:
+        async with world(heartbeat_s=PATIENCE_S) as w:
+            night = await begun(w, "Ann", request_id="night", background=True)
+            plan = w.ask("plan", task=pb.TASK_PLAN)
+            assert (await plan.read()).accepted.ahead == 1
+            assert w.engine.at_work == 1
+            reply = w.ask("reply")
+            assert (await reply.read()).accepted.ahead == 0
+            code, why = await refused(night)
+            assert (code, why.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, pb.REASON_QUEUE_FULL)
+            assert why.retry_after_ms > 0
+            for _ in range(2):
+                w.engine.go.put_nowait(".")
+            assert await kinds(reply) == ["done"]
+            assert await kinds(plan) == ["done"]
+
+    timeline(story)
+
+
 def test_a_cut_answer_says_that_another_server_may_be_asked() -> None:
     async def story() -> None:
         async with world(heartbeat_s=PATIENCE_S) as w:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -93,9 +92,7 @@ async def events(
     except (OSError, h11.ProtocolError) as e:
         raise HttpError(f"the connection to {to.host}:{to.port} broke ({type(e).__name__})") from e
     finally:
-        writer.close()
-        with suppress(OSError, ssl.SSLError):
-            writer.transport.abort()  # now, not when the other side agrees
+        writer.transport.abort()  # now, not when the other side agrees
 
 
 async def _connected(to: Endpoint, connect_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -360,7 +360,7 @@ class AskRequest(_message.Message):
     again. Not together with json_schema, nor for a model that looks at images.
     """
     background: _builtins.bool
-    """Nobody waits for it: it goes behind all others."""
+    """Nobody waits for it: it goes behind all others, and ends with RESOURCE_EXHAUSTED when a reply needs its place."""
     latest_only: _builtins.bool
     """Only the newest question of this session and task with this mark is worth an answer: earlier ones that are
     not answered yet end with ABORTED (REASON_SUPERSEDED). For pictures of a scene that goes on changing.
