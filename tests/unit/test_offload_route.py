@@ -14,7 +14,7 @@ from os1_edge.offload.ladder import RUNGS, Pictures
 from os1_edge.offload.link import TRANSITIONS, Event, Link, works
 from os1_edge.offload.route import MARGIN_S, Cloud, Job, Local, Rules, State, decide
 
-thorough = settings(max_examples=400)
+thorough = settings(max_examples=150)
 """Most states keep a question on the device for one reason or another; the others are what is looked for."""
 
 seldom = st.integers(0, 7).map(lambda n: n == 0)
@@ -231,3 +231,14 @@ def test_every_state_has_an_answer_to_every_event() -> None:
 def test_one_lost_probe_is_a_lost_packet_and_two_are_an_outage() -> None:
     once = TRANSITIONS[Link.ONLINE, Event.LOST]
     assert (once, TRANSITIONS[once, Event.LOST]) == (Link.DEGRADED, Link.OFFLINE)
+
+
+def test_a_picture_stays_unless_the_wearer_allowed_it_to_leave() -> None:
+    looking = Job("caption", 50, 1_000, 1, ((-1, 40_000),))
+    lax = Budget(5.0, 10.0)
+    assert decide(HOME, looking, lax).route == "cloud"
+    kept = decide(replace(HOME, rules=Rules(images=False)), looking, lax)
+    assert (kept.route, kept.rung, kept.reason) == ("local", None, "pictures do not leave the device")
+    metered = replace(HOME, metered=True, link=Link.METERED)
+    assert decide(metered, looking, lax).reason == "the network costs by the byte"
+    assert decide(metered, SHORT, REPLY).route == "cloud"
