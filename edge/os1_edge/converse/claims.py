@@ -67,6 +67,10 @@ def presumes(sentence: str, heard: str) -> bool:
     return _ASKS_FACT.search(asked) is not None and _OF_THE_WEARER.search(sentence) is not None
 
 
+_JUST_SAID = re.compile(r"\byou (?:just )?(?:said|asked)\b", re.I)
+"""What was asked was said: "you asked about Paris" is true of it, "you told me about Paris" is not."""
+
+
 def unfounded(sentence: str, evidence: str, heard: str = "") -> str | None:
     """Why ``sentence`` must not be spoken; ``None`` when it claims no memory, or one that ``evidence`` holds.
 
@@ -86,7 +90,7 @@ def unfounded(sentence: str, evidence: str, heard: str = "") -> str | None:
     names = {word.casefold() for word in re.findall(r"(?<=[\w,] )[A-Z][a-z]+", sentence)}
     if any(not near(name, known) for name in names & set(claimed)):
         return "it claims to remember a name that it was not told"
-    if claimed and not any(near(word, told) for word in claimed):
+    if claimed and not any(near(word, told) for word in claimed) and not _JUST_SAID.search(sentence):
         return "it claims to remember what was only asked"
     own = [word for word in claimed if not near(word, known)]
     if own and len(own) > OWN_SHARE * len(claimed):
