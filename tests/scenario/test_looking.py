@@ -69,8 +69,8 @@ def test_what_is_this_is_answered_by_what_the_gaze_rests_on(tmp_path: Path) -> N
 def test_the_gaze_while_asking_counts_not_the_one_when_the_picture_was_taken(tmp_path: Path) -> None:
     told, _, _ = looking(tmp_path)
     told.show(0.0, "A table.").look(0.2, 3.0, *ON_CUP).look(6.0, 9.0, *ON_BOOK)
-    told.say(7.0, "What is this?").live()
-    assert told.turns[0].looked_at == "a book"
+    told.say(7.0, "What is this?").say(15.0, "And what is this?").live()
+    assert [turn.looked_at for turn in told.turns] == ["a book", ""], "the last without a gaze"
 
 
 def test_without_a_gaze_the_whole_picture_is_in_view(tmp_path: Path) -> None:

@@ -126,7 +126,8 @@ class Looking:
         if view is None or since_s is None:
             return view
         gaze = self._gazing.rested(max(since_s - BEFORE_S, view.frame_at_s - FRAME_REACH_S), at_s)
-        return view if gaze is None else replace(view, looked_at=gaze, aim=self._aim)
+        # Also without a gaze: what was looked at before is not what is asked about now.
+        return replace(view, looked_at=gaze, aim=self._aim)
 
     # When a picture is taken.
 

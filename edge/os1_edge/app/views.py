@@ -39,8 +39,8 @@ class Aim:
             x, y = 1.0 - y, x
         return replace(gaze, x=x * width, y=y * height)
 
-    def at(self, seen: SceneDescription, gaze: Gaze) -> SceneDescription:
-        """``seen`` with what that gaze rests on."""
+    def at(self, seen: SceneDescription, gaze: Gaze | None) -> SceneDescription:
+        """``seen`` with what that gaze rests on; with nothing, where it is not known."""
         return self.eyes.again(seen, self.on(gaze, *seen.size))
 
 
@@ -51,7 +51,7 @@ class View:
     frame_at_s: float
     described: asyncio.Future[SceneDescription]
     looked_at: Gaze | None = None
-    """As the eye camera told it; none: as in the description."""
+    """As the eye camera told it, for the ``aim``; without one: as in the description."""
     aim: Aim | None = None
 
     async def description(self) -> SceneDescription:
@@ -60,7 +60,7 @@ class View:
             seen = await asyncio.shield(self.described)
         except Exception:
             return NOTHING_SEEN
-        return seen if self.looked_at is None or self.aim is None else self.aim.at(seen, self.looked_at)
+        return seen if self.aim is None else self.aim.at(seen, self.looked_at)
 
 
 class Views:
