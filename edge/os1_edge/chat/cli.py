@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -117,7 +117,6 @@ class Show:
     as_json: bool
     asks: bool
     """Somebody sits at the terminal."""
-    calls: Callable[[], list[object]] = list
 
     def prompt(self) -> None:
         """It is the wearer's turn."""

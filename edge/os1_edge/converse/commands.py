@@ -201,11 +201,7 @@ def _plain(heard: str) -> str:
 def _bare(heard: str) -> str:
     text = _BEHIND.sub("", _plain(heard))
     text = text[_prefix(text) :]
-    return re.sub(r"[,.!?;]+(?= |$)", "", text) if len(text.split()) <= LONGEST_SIMPLE else text
-
-
-LONGEST_SIMPLE = 14
-"""Words of a command without words of the wearer's own in it."""
+    return re.sub(r"[,.!?;]+(?= |$)", "", text)
 
 
 def _prefix(text: str) -> int:

@@ -55,12 +55,6 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "es": "Todavía no he dicho nada.",
         "fr": "Je n'ai encore rien dit.",
     },
-    "forgotten": {
-        "en": "Forgotten.",
-        "de": "Vergessen.",
-        "es": "Olvidado.",
-        "fr": "C'est oublié.",
-    },
     "forgotten, undo": {
         "en": "Forgotten. Say undo that to bring it back.",
         "de": "Vergessen. Mit „mach das rückgängig“ kommt es zurück.",
@@ -126,8 +120,6 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "es": "Escribe unmute cuando pueda volver a escuchar.",
         "fr": "Tape unmute quand je pourrai de nouveau écouter.",
     },
-    "listening": {"en": "I am listening again.", "de": "Ich höre wieder zu.", "es": "Vuelvo a escuchar.",
-                  "fr": "J'écoute de nouveau."},
     "no server": {
         "en": "No. I have no server; all I do, I do here on the device.",
         "de": "Nein. Ich habe keinen Server; alles geschieht hier auf dem Gerät.",
