@@ -10,12 +10,15 @@ from datetime import datetime
 import pytest
 
 import os1_models
+from os1_edge.converse.editing import Editor
 from os1_edge.converse.food import concerns_food
-from os1_edge.converse.guard import fault
-from os1_edge.converse.prompt import Notes, plan, system_message
+from os1_edge.converse.prompt import Notes, examples, plan, system_message
+from os1_edge.converse.reply import Asked
+from os1_edge.converse.saying import Outcome, sayable, split
 from os1_edge.offload.engine import Message
 from os1_edge.offload.local import LocalLlama
 from os1_edge.remember.recall import Hit
+from os1_edge.speak.clauses import ClauseSplitter
 
 pytestmark = pytest.mark.models
 
@@ -46,8 +49,8 @@ CASES = (
     ("Tell me a joke.", "", "", r".", r"wearer|allerg"),
     ("Thank you.", "", "", r"welcome|glad|remember", r"wearer"),
     ("Hello.", "", "", r"hello|hi|hey", r"wearer|allerg"),
-    ("I feel tired today.", "", "A chair.", r"tired|rest|sorry|sleep", r"^I (am|feel)"),
-    ("My exam is tomorrow and I am nervous.", "", "", r"exam|nervous|luck", r"^I am"),
+    ("I feel tired today.", "", "A chair.", r"tired|rest|sorry|sleep", r"^I (am|feel)(?! sorry)"),
+    ("My exam is tomorrow and I am nervous.", "", "", r"exam|nervous|luck", r"^I am(?! sorry)"),
     ("I am going to have some cake.", "", "", r"allerg|peanut|enjoy|cake", ""),
     ("I moved to Boston last year.", "", "", r"boston|remember", r"^I moved"),
     ("Good night.", "", "", r"night|sleep|remember", r"allerg"),
@@ -68,17 +71,19 @@ def llama() -> Iterator[LocalLlama]:
 
 
 def reply(llama: LocalLlama, heard: str, remembered: str, scene: str) -> str:
+    """As it is spoken."""
     hits = (Hit("turn", remembered, datetime(2026, 3, 2, 8), "", 0.7, ""),) if remembered else ()
     planned = plan(heard, Notes(NOW, scene, hits, (ALLERGY,) if concerns_food(heard) else ()))
-    if planned.fixed is not None:
-        return planned.fixed
+    asked = Asked(
+        heard, NOW, planned, [system_message(), *examples(), Message("user", planned.message)], hits
+    )
 
-    async def written() -> str:
-        prompt = [system_message(), Message("user", planned.message)]
-        return "".join([text async for text in llama.stream(prompt, 60)])
+    async def spoken() -> str:
+        written = split(llama.stream(asked.prompt, 60), ClauseSplitter())
+        editor = Editor(heard, asked.evidence, planned.health, scene)
+        return " ".join([clause async for clause in sayable(asked, written, editor, Outcome())])
 
-    text = asyncio.run(written())
-    return planned.fallback if fault(text, heard, planned.health) else text
+    return asyncio.run(spoken())
 
 
 def test_other_sentences_get_the_right_fact_and_nothing_invented(llama: LocalLlama) -> None:

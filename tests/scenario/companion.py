@@ -165,7 +165,7 @@ class Engine:
         self, messages: Sequence[Message], max_tokens: int, **_: object
     ) -> AsyncGenerator[str, None]:
         self.prompts.append(list(messages))
-        answer = self.reply(messages[-1].text)
+        answer = self.reply(messages[-1].text.rsplit("The wearer says: ", 1)[-1])
         words = ["Well"] if isinstance(answer, Exception) else answer.split(" ")
         for i, word in enumerate(words[:max_tokens]):
             await asyncio.sleep(self.token_s)

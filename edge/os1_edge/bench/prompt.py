@@ -76,8 +76,8 @@ async def first_token_s(replier: Replier, asked: Asked) -> float:
 
 async def ready(llama: LocalLlama, replier: Replier, asked: Asked, so_far: Asked, way: str) -> None:
     """Has the model hold what it would hold when the turn ends."""
-    await llama.forget()
     if way == "whole":
+        await llama.forget()
         return
     await llama.prime([*asked.prompt[:-1], Message("user", "")])
     if way == "along":
