@@ -49,6 +49,8 @@ class Asked:
         """Seconds until its first text."""
         self.over = False
         """Nothing is under way at the server any more."""
+        self.failure: FarError | None = None
+        """Why there is no answer."""
 
     async def first(self) -> str | None:
         """The first text; ``None``: the answer is empty.
@@ -118,7 +120,7 @@ class Asked:
         except StopAsyncIteration:
             raise FarError("broken", f"{self._far.name}: the answer has no end") from None
         except FarError as e:
-            self.over = e.kind != "unreachable"
+            self.over, self.failure = e.kind != "unreachable", e
             raise
 
     async def drop(self) -> None:
@@ -139,8 +141,6 @@ class Outcome:
     """The first; ``None``: an empty answer."""
     near: AsyncGenerator[str, None] | None
     """The device's answer, if it was begun."""
-    failure: FarError | None
-    """Why the server is out."""
     first_s: float
     both: bool
     """Whether both were at work at the same time."""
@@ -163,38 +163,21 @@ async def race(
     far = asyncio.create_task(asked.first())
     near: AsyncGenerator[str, None] | None = None
     near_first: asyncio.Task[str] | None = None
-    failure: FarError | None = None
-    both = False
-    won: Literal["cloud", "local"] | None = None
+    both, won = False, None
     try:
-        while True:
-            left = _left(decision, asked, clock.now() - began, failed=failure is not None)
+        while won is None:
+            failed = _error(far) is not None
+            left = _left(decision, asked, clock.now() - began, failed=failed)
             if near_first is None and left is not None and left <= TICK_S:
                 near = begin_near()
                 near_first = asyncio.create_task(_text(near))
-                both = failure is None
-            running = [t for t in (far if failure is None else None, near_first) if t is not None]
+                both = not failed
+            running = [t for t in (far, near_first) if t is not None and not t.done()]
             wait = left if near_first is None else None
             await asyncio.wait(running, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-            if failure is None and far.done():
-                try:
-                    text = far.result()
-                except FarError as e:
-                    failure = e
-                    if near_first is not None and near_first.done() and near_first.exception():
-                        raise near_first.exception() or e from None
-                else:
-                    won = "cloud"
-                    return Outcome(won, text, near, None, clock.now() - began, both)
-            if near_first is not None and near_first.done():
-                if (broken := near_first.exception()) is None:
-                    won = "local"
-                    return Outcome(won, near_first.result(), near, failure, clock.now() - began, both)
-                if failure is not None or not isinstance(broken, EngineError):
-                    raise broken
-                text = await far  # the device is out; whatever the server says is the answer
-                won = "cloud"
-                return Outcome(won, text, near, None, clock.now() - began, both)
+            won = _winner(far, near_first)
+        text = far.result() if near_first is None or won == "cloud" else near_first.result()
+        return Outcome(won, text, near, clock.now() - began, both)
     finally:
         if won != "cloud":
             far.cancel()
@@ -202,6 +185,34 @@ async def race(
         if won != "local" and near is not None and near_first is not None:
             near_first.cancel()
             behind(_ended(near_first, near.aclose))
+
+
+def _winner(
+    far: asyncio.Task[str | None], near: asyncio.Task[str] | None
+) -> Literal["cloud", "local"] | None:
+    """Who has said a word; nobody yet.
+
+    Raises:
+        EngineError: neither ever will.
+    """
+    for task, side in ((far, "cloud"), (near, "local")):
+        if task is not None and task.done() and _error(task) is None:
+            return "cloud" if side == "cloud" else "local"
+    if near is not None and (error := _error(near)) is not None and _error(far) is not None:
+        raise error
+    return None
+
+
+def _error(task: asyncio.Task[Any]) -> EngineError | None:
+    """Why a side is out; None: it is not.
+
+    Raises:
+        Exception: one that no engine should raise.
+    """
+    error = task.exception() if task.done() else None
+    if error is not None and not isinstance(error, EngineError):
+        raise error
+    return error
 
 
 async def _ended(first: asyncio.Task[Any], rest: Callable[[], Awaitable[None]]) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 from os1_edge.clock import Clock
 from os1_edge.offload.answer import Sides, carried
 from os1_edge.offload.budget import Allowance, Budget, budgets
-from os1_edge.offload.engine import LanguageEngine, Message, Schema, Task
-from os1_edge.offload.far import Far, Question
+from os1_edge.offload.engine import EngineError, LanguageEngine, Message, Schema, Task
+from os1_edge.offload.far import Far, FarError, Question
 from os1_edge.offload.hedge import Asked, Outcome, race
 from os1_edge.offload.journal import Journal, Taken, stamp
 from os1_edge.offload.ladder import Pictures, Reencode, told
@@ -176,7 +176,12 @@ class Router:
         spent = self._clock.now() - began  # by the encoder
         question = replace(question, messages=small, hedged=decision.hedge_at is not None, spent_s=spent)
         asked = Asked(far, question, self._clock)
-        outcome = await race(asked, here, _sooner(decision, spent), self._clock, self._leave)
+        try:
+            outcome = await race(asked, here, _sooner(decision, spent), self._clock, self._leave)
+        except EngineError:  # the device failed too
+            if asked.failure is not None:
+                self._failed(asked.failure, job, question)
+            raise
         taken.first_s, taken.answered = self._clock.now() - began, outcome.winner
         self._learn(asked, outcome, job, decision, question, taken)
         sides = Sides(asked, question, here, self._near, self._leave, self._watched.failed, taken)
@@ -206,12 +211,9 @@ class Router:
         other = taken.local_s if out.winner == "cloud" else taken.cloud_s
         if other is not None and taken.first_s is not None:
             taken.regret_s = round(max(0.0, taken.first_s - other), 3)
-        if out.failure is not None:
-            watch.failed(out.failure.kind, out.failure.retry_after_s)
-            if out.failure.kind == "late":
-                expected = max(out.failure.retry_after_s, question.budget.first_token_s)
-                watch.refused(job.task, job.text_bytes // LETTERS, expected)
-            taken.outcome = f"the server failed ({out.failure.kind})"
+        if asked.failure is not None:
+            self._failed(asked.failure, job, question)
+            taken.outcome = f"the server failed ({asked.failure.kind})"
         elif out.winner == "local":
             overdue = asked.taken_s is None and out.first_s >= (decision.accept_by or float("inf"))
             watch.missed(
@@ -228,6 +230,12 @@ class Router:
                 missed=asked.first_s > question.budget.first_token_s,
             )
             taken.outcome = "the server was first, though the device had begun" if out.both else ""
+
+    def _failed(self, failure: FarError, job: Job, question: Question) -> None:
+        self._watched.failed(failure.kind, failure.retry_after_s)
+        if failure.kind == "late":
+            expected = max(failure.retry_after_s, question.budget.first_token_s)
+            self._watched.refused(job.task, job.text_bytes // LETTERS, expected)
 
     @property
     def _watched(self) -> Watch:
