@@ -205,6 +205,24 @@ def test_a_picture_changes_the_answer_and_is_gone_for_the_next_wearer(tiny: tupl
     run(story)
 
 
+def test_a_picture_is_not_even_kept_for_the_next_wearer(tiny: tuple[Path, Path]) -> None:
+    from os1_cloud.engines.vision_model import VisionChild
+
+    child = VisionChild({"model": str(tiny[0]), "projector": str(tiny[1]), "threads": 1, "context": 1024})
+
+    def asked(session: str, picture: bytes) -> int:
+        job = {"session": session, "max_tokens": 2, "json_schema": "", "prefix": ""}
+        job |= {"turns": [["user", "What is this?"]], "images": [[len(picture)] if picture else []]}
+        assert list(child.do(job, picture, lambda: False))
+        return len(child._model._projector._seen)
+
+    assert asked("ann/s", jpeg(30)) == 1
+    assert asked("ann/s", b"") == 1
+    assert asked("bob/s", b"") == 0
+    assert asked("", jpeg(30)) == 1
+    assert asked("", b"") == 0
+
+
 def test_what_is_no_picture_is_refused_and_the_next_one_is_seen(tiny: tuple[Path, Path]) -> None:
     async def story() -> None:
         engine = Llava("v", *tiny, threads=1, context=1024)

@@ -67,11 +67,9 @@ def test_what_would_break_clients_that_are_out_there_is_refused(checkout: Path, 
     text = source.read_text()
     assert old in text
     source.write_text(text.replace(old, new))
-    for arguments in (["--check"], []):
-        command = [str(checkout / "scripts" / "gen-proto"), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1
-        assert "make a new package instead" in done.stderr
+    done = check(checkout)
+    assert done.returncode == 1
+    assert "make a new package instead" in done.stderr
 
 
 def test_a_left_over_file_is_noticed(checkout: Path) -> None:
