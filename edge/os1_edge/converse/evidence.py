@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from os1_edge.converse.safety import barred
 from os1_edge.remember.profile import propose
@@ -51,6 +52,11 @@ _LIKED = re.compile(
 _NOT_LIKES = re.compile(r"\b(?:not|n't|never) (?:like|love|enjoy)", re.I)
 
 
+LINES_KEPT = 1024
+"""Lines of the profile whose meaning is kept: more than a wearer has, a few hundred kB."""
+
+
+@lru_cache(LINES_KEPT)
 def _stems(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in content_words(text))
 
@@ -142,6 +148,7 @@ def for_outside(thing: str) -> bool:
     return _OUTSIDE.search(thing) is not None
 
 
+@lru_cache(LINES_KEPT)
 def against(line: str) -> frozenset[str]:
     """Stems of what the profile's ``line`` speaks against: what the wearer must not have, dislikes, fears."""
     words = set(barred(line))
@@ -152,6 +159,7 @@ def against(line: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words)
 
 
+@lru_cache(LINES_KEPT)
 def liked(line: str) -> str:
     """What the profile's ``line`` says that the wearer likes; empty: it does not speak of that."""
     found = None if _NOT_LIKES.search(line) else _LIKED.search(line)
