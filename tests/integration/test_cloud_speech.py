@@ -132,6 +132,21 @@ def test_a_speaker_who_goes_away_frees_the_recogniser() -> None:
     timeline(story)
 
 
+def test_a_speaker_who_goes_away_in_the_middle_leaves_no_guess_at_work() -> None:
+    async def story() -> None:
+        recognizer = Counts(holds=True)
+        async with world(serve=speech(recognizer)) as w:
+            before = len(asyncio.all_tasks())
+            call = w.speech.Recognize()
+            await call.write(config(partials=True))
+            await call.write(sound())
+            await until(lambda: recognizer.at_work == 1)
+            call.cancel()
+            await until(lambda: recognizer.at_work == 0 and len(asyncio.all_tasks()) <= before)
+
+    timeline(story)
+
+
 @pytest.mark.parametrize(
     ("requests", "reason"),
     [
