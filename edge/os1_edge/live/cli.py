@@ -25,8 +25,15 @@ PATH = click.Path(path_type=Path)
 @click.option("--browser", is_flag=True, help="A browser is the glasses; the page's address is printed.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8471, show_default=True, help="Of the page.")
 @click.option("--lan", is_flag=True, help="Serve the page to the network as well, over TLS, to a phone.")
+@click.option("--furhat", metavar="HOST", help="A Furhat robot is the body; its Realtime API must run.")
 def run(
-    config_file: Path | None, memory: Path | None, captions: bool, browser: bool, port: int, lan: bool
+    config_file: Path | None,
+    memory: Path | None,
+    captions: bool,
+    browser: bool,
+    port: int,
+    lan: bool,
+    furhat: str | None,
 ) -> None:
     """Live with the wearer on this machine's microphone, speaker and camera, until Ctrl-C.
 
@@ -34,6 +41,8 @@ def run(
     """
     if lan and not browser:
         raise click.UsageError("--lan goes with --browser")
+    if furhat is not None and browser:
+        raise click.UsageError("--furhat and --browser: it has one body")
     from os1_edge.config import load_config
     from os1_edge.live.record import Watched
     from os1_edge.remember.key import default_memory_file
@@ -49,6 +58,10 @@ def run(
         from os1_edge.web.run import run_in_browser
 
         asyncio.run(run_in_browser(config, file, key, watched, click.echo, port=port, lan=lan))
+    elif furhat is not None:
+        from os1_edge.live.furhat import run_on_furhat
+
+        asyncio.run(run_on_furhat(config, file, key, furhat, watched, click.echo))
     else:
         from os1_edge.live.devices import own_devices
         from os1_edge.live.run import run_until_told
