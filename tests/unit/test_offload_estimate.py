@@ -33,13 +33,11 @@ def test_round_trips_are_smoothed_as_rfc_6298_says() -> None:
     assert rtt.srtt_s == pytest.approx(0.875 * 0.1 + 0.125 * 0.2)
 
 
-def test_what_was_asked_twice_says_nothing_of_the_round_trip() -> None:
+def test_what_was_given_up_makes_the_next_wait_longer_and_is_no_sample() -> None:
     rtt = Rtt()
     rtt.sample(0.1)
     rtt.lost()
     assert rtt.rto_s == pytest.approx(0.6)  # (5.5)
-    rtt.sample(3.0, ambiguous=True)  # Karn
-    assert (rtt.srtt_s, rtt.rto_s) == (0.1, pytest.approx(0.6))
     rtt.at_least(0.5)
     assert rtt.srtt_s == 0.1
     assert rtt.rttvar_s > 0.05
@@ -282,3 +280,20 @@ def test_no_word_of_a_question_or_an_answer_is_kept(tmp_path: Path) -> None:
     kept = (tmp_path / "r.json").read_text()
     assert "secret" not in kept
     assert '"task": "reply"' in kept
+
+
+def test_a_probe_is_never_repeated_by_grpc_and_a_question_neither() -> None:
+    """Karn's rule would not hold of a probe that was; a question is the router's to repeat."""
+    from os1_edge.offload.channels import OPTIONS
+
+    config = json.loads(dict(OPTIONS)["grpc.service_config"])
+    repeated = {name["method"] for each in config["methodConfig"] for name in each["name"]}
+    assert repeated == {"Cancel", "Hello"}
+
+
+def test_reconnection_waits_are_not_all_the_same() -> None:
+    """grpc#33593: equal ones over TLS never come back."""
+    from os1_edge.offload.channels import OPTIONS
+
+    options = dict(OPTIONS)
+    assert options["grpc.min_reconnect_backoff_ms"] < options["grpc.max_reconnect_backoff_ms"]

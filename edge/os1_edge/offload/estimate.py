@@ -41,11 +41,9 @@ class Rtt:
             return 1.0
         return min((self.srtt_s + max(K * self.rttvar_s, 0.05)) * self._backed_off, LONGEST_RTO_S)
 
-    def sample(self, seconds: float, *, ambiguous: bool = False) -> None:
-        """A round trip took ``seconds``; ``ambiguous``: it was asked more than once, so nobody knows which
-        was answered (Karn)."""
-        if ambiguous:
-            return
+    def sample(self, seconds: float) -> None:
+        """A round trip took ``seconds``. Only of what was asked once: else nobody knows which was answered
+        (Karn). So probes are never repeated by gRPC, and questions give no samples."""
         self._backed_off = 1.0
         if self.srtt_s is None:
             self.srtt_s, self.rttvar_s = seconds, seconds / 2

@@ -46,8 +46,7 @@ class Accepted:
     """The server has taken the question."""
 
     node: str = ""
-    first_token_s: float = 0.0
-    """The server's own guess; 0: none."""
+    """Which of several servers has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,8 +200,7 @@ class RemoteEngine:
 def _step(event: Any) -> Step | None:
     match event.WhichOneof("event"):
         case "accepted":
-            accepted = event.accepted
-            return Step(event.seq, Accepted(accepted.node, accepted.first_token_ms / 1000))
+            return Step(event.seq, Accepted(event.accepted.node))
         case "delta":
             return Step(event.seq, Text(event.delta.text))
         case "progress":
