@@ -18,7 +18,7 @@ from os1_edge.converse.prompt import NOTED, SORRY, Notes, plan, system_message
 from os1_edge.converse.question import feels_bad, greets, leaves, seeks
 from os1_edge.converse.reply import Asked
 from os1_edge.converse.saying import Outcome, sayable, split
-from os1_edge.converse.strategy import LISTEN, planned
+from os1_edge.converse.strategy import LISTEN, Strategy, planned
 from os1_edge.offload.engine import EngineError
 from os1_edge.remember.recall import Hit
 from os1_edge.remember.rows import ProfileEntry
@@ -149,6 +149,17 @@ def test_what_was_brought_up_already_is_not_brought_up_again() -> None:
     assert first.mentions[0].sentence == "I remember that you are preparing for the civil service exam."
     again = plan_for("I study for the exam again.", recalled=recalled, replied=first.mentions[0].sentence)
     assert again.mentions == ()
+
+
+def test_the_agents_report_and_next_action_are_in_the_prompt_behind_all_that_stays_the_same() -> None:
+    led = Strategy("give comfort", ("affirm",), action="ask what happened", by="model")
+    told = plan_for("I feel terrible.", report="The wearer likes tea.", strategy=led).message
+    assert told.splitlines() == [
+        "Fact: You like tea.",
+        "The wearer says: I feel terrible.",
+        "(Now: ask what happened.)",
+    ]
+    assert "Fact: You like tea." in plan_for("Cheer me up, please?", report="The wearer likes tea.").message
 
 
 def test_a_mention_is_said_only_where_the_reply_lacks_it() -> None:

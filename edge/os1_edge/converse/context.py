@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from os1_edge.converse.jobs import LanguageJob, ask
 from os1_edge.events import UNKNOWN_LOCATION
 from os1_edge.offload.engine import EngineError, LanguageEngine
-from os1_edge.remember.chores import Busy
 
 UNKNOWN_ACTIVITY = "unknown"
 
@@ -109,6 +108,3 @@ class ContextAgent:
                 if len(self._known) > KEPT:
                     self._known.popitem(last=False)
         return merged(guess, answer, f"{scene} {utterance}")
-
-
-__all__ = ["CONTEXT", "Busy", "ContextAgent", "Guess", "Inferred", "Whereabouts", "merged"]

@@ -143,6 +143,7 @@ def _advice(heard: str, notes: Notes, kind: Kind) -> Plan:
         likes = likings(notes.profile) if cheers(heard) else []
         warnings += _suggestion(likes, heard)
         facts += [f"Fact: {addressed(hit.text)}" for hit in notes.recalled if hit.kind != "summary"][:2]
+        facts += _reported(notes)
     fallback = " ".join([*deciding[:1], seen] if deciding or seen else [NO_IDEA]).strip()
     if kind == "statement":
         return Plan(
@@ -159,7 +160,7 @@ def _remark(heard: str, notes: Notes) -> Plan:
     facts = [f"Fact: {addressed(line)}" for line in notes.health]
     warnings = _warnings(addressed(line) for line in notes.health)
     mentions = (*warnings, *(m for m in _reminded(heard, notes) if m.sentence not in notes.replied))
-    lines = [*facts, f"The wearer says: {heard}"]
+    lines = [*facts, *_reported(notes), f"The wearer says: {heard}"]
     if notes.strategy is not None and notes.strategy.by == "model":
         lines.append(f"(Now: {notes.strategy.action}.)")
     return Plan("\n".join(lines), None, _kind_word(heard, notes), notes.health, mentions=mentions)
@@ -183,6 +184,11 @@ def _reminded(heard: str, notes: Notes) -> tuple[Mention, ...]:
     if leaves(heard) and (take := [thing for thing in seen if for_outside(thing)]):
         return (Mention.of(f"Do not forget {_the(take[0])}.", heard),)
     return ()
+
+
+def _reported(notes: Notes) -> list[str]:
+    """What the retrieval agent reports, turned to the wearer."""
+    return [f"Fact: {addressed(notes.report)}"] if notes.report else []
 
 
 def _when(hit: Hit, now: datetime) -> str:
