@@ -13,8 +13,10 @@ import pytest
 
 from os1_edge import clock
 from os1_edge.converse.ahead import RETRIEVAL, Ahead, Times, fits
-from os1_edge.converse.context import ContextAgent, Guess, Whereabouts, merged
-from os1_edge.converse.strategy import COMFORT
+from os1_edge.converse.context import CONTEXT, ContextAgent, Guess, Whereabouts, merged
+from os1_edge.converse.jobs import prompt_of
+from os1_edge.converse.retrieval import PROPOSE, REPORT
+from os1_edge.converse.strategy import COMFORT, DECIDE, PLAN
 from os1_edge.offload.engine import EngineError, Message, Preempted
 from os1_edge.remember.chores import Busy
 from os1_edge.remember.recall import Hit
@@ -268,3 +270,14 @@ def test_what_the_wearer_said_of_the_place_stands_against_any_inference() -> Non
     assert merged(GUESS, answer, "").location == "somewhere"
     unsure = Whereabouts(location="somewhere", activity="unknown")
     assert merged(Guess("office", "working"), unsure, "A desk.").location == "office"
+
+
+@pytest.mark.parametrize("job", [CONTEXT, PLAN, DECIDE, PROPOSE, REPORT], ids=lambda job: str(job.prompt))
+def test_the_agents_prompts_show_answers_of_the_shape_that_they_ask_for(job: Any) -> None:
+    names = "scene utterance place conversation objective steps action notes".split()  # noqa: SIM905
+    messages = prompt_of(job, dict.fromkeys(names, "{x} here"))
+    shown = [message.text for message in messages if message.role == "assistant"]
+    assert shown
+    for text in shown:
+        job.answer.model_validate_json(text)
+    assert "{x} here" in messages[-1].text  # and what is filled in opens no slot
