@@ -39,6 +39,7 @@ YESTERDAY = MONDAY - timedelta(days=1)
 
 def test_what_the_wearer_asked_for_is_said_in_its_time_and_once(tmp_path: Path) -> None:
     told = Companion(tmp_path, tail_s=180.0).say(1.0, "Remind me in one minute to call Tom.").live()
+    assert told.turns[0].reply == "I will remind you."
     assert unasked(told) == ["You wanted to be reminded: call Tom."]
     assert 62.0 <= told.turns[-1].spoke_at_s <= 66.0
     assert ("You wanted to be reminded: call Tom.", "") in told.kept
@@ -60,6 +61,12 @@ def test_one_switch_turns_it_off(tmp_path: Path) -> None:
     folder = told_before(tmp_path, (YESTERDAY, "I have a civil service exam tomorrow.", ""))
     off = Config.model_validate({"converse": {"proactive": False}})
     assert unasked(Companion(folder, config=off, tail_s=60.0).live()) == []
+
+
+def test_what_may_not_speak_first_does_not_promise_to_remind(tmp_path: Path) -> None:
+    off = Config.model_validate({"converse": {"proactive": False}})
+    told = Companion(tmp_path, config=off).say(1.0, "Remind me in one minute to call Tom.").live()
+    assert told.turns[0].reply == "I will remember that."
 
 
 def test_in_quiet_hours_it_is_quiet(tmp_path: Path) -> None:

@@ -17,10 +17,12 @@ from os1_edge.converse.editing import Editor, Limits
 from os1_edge.converse.language import LANGUAGES, NAMES, instruction, language_of
 from os1_edge.converse.persona import Persona, load, share_of
 from os1_edge.converse.plainly import answer as plain_answer
-from os1_edge.converse.prompt import NO_IDEA, NOTED, NOTHING_IN_VIEW, UNKNOWN, Plan
+from os1_edge.converse.prompt import GLAD, NO_IDEA, NOTED, NOTHING_IN_VIEW, SORRY, UNKNOWN, Plan
+from os1_edge.converse.reminders import found
 from os1_edge.converse.texts import text
 
-_LINES = {UNKNOWN: "unknown", NOTHING_IN_VIEW: "nothing in view", NOTED: "noted", NO_IDEA: "no idea"}
+_LINES = {UNKNOWN: "unknown", NOTHING_IN_VIEW: "nothing in view", NOTED: "noted", NO_IDEA: "no idea",
+          SORRY: "sorry", GLAD: "glad"}  # fmt: skip
 """The prompt's fixed lines, by their names in ``texts``."""
 
 
@@ -35,6 +37,8 @@ class Manners:
     """Code of the language that the wearer spoke last."""
     follows: bool = True
     """Whether the language is told from the words, or fixed by the settings."""
+    reminds: bool = True
+    """Whether it may speak first, and so may promise to."""
     confirm_until: datetime | None = None
     """Up to when a yes is awaited."""
     asked: deque[bool] = field(default_factory=lambda: deque(maxlen=balance.REMEMBERED))
@@ -51,7 +55,8 @@ class Manners:
         share = None if converse.questions is None else share_of(converse.questions)
         limits = Limits(persona.length, persona.questions if share is None else share)
         follows = language not in NAMES
-        return Manners(persona, limits, converse.helpline, "en" if follows else language, follows)
+        spoken = "en" if follows else language
+        return Manners(persona, limits, converse.helpline, spoken, follows, converse.proactive)
 
     def language(self, heard: str) -> str:
         """The language to answer ``heard`` in."""
@@ -64,6 +69,12 @@ class Manners:
         if (command := recognise(heard)) is not None and command.kind == "remember" and not care.fixed:
             noted = text("noted", language)
             return replace(plan, fixed=noted, fallback=noted, reason="the wearer wants it remembered")
+        ahead = found(heard, now)
+        if ahead is not None and ahead.asked:
+            reminded = text("will remind" if self.reminds else "noted", language)
+            return replace(plan, fixed=reminded, fallback=reminded, mentions=(), reason="a reminder")
+        if plan.fallback == NOTED and safety.distress(heard):
+            plan = replace(plan, fallback=SORRY)
         told = plan.message.replace(heard, " ")
         if (plainly := plain_answer(heard, now, self.persona.name, told, language)) is not None:
             return replace(plan, fixed=plainly, fallback=plainly, mentions=(), reason="it needs no model")

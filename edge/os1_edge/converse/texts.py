@@ -49,6 +49,24 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "es": "No sé qué decir a eso.",
         "fr": "Je ne sais pas quoi répondre à ça.",
     },
+    "sorry": {
+        "en": "I am sorry to hear that.",
+        "de": "Das tut mir leid.",
+        "es": "Siento oír eso.",
+        "fr": "Je suis désolée d'entendre ça.",
+    },
+    "glad": {
+        "en": "I am glad to hear that.",
+        "de": "Das freut mich.",
+        "es": "Me alegra oírlo.",
+        "fr": "Je suis ravie de l'entendre.",
+    },
+    "will remind": {
+        "en": "I will remind you.",
+        "de": "Ich erinnere dich daran.",
+        "es": "Te lo recordaré.",
+        "fr": "Je te le rappellerai.",
+    },
     "nothing to repeat": {
         "en": "I have not said anything yet.",
         "de": "Ich habe noch nichts gesagt.",
