@@ -144,6 +144,11 @@ class Looking:
         """See ``FrameTaker.slow_down``."""
         self._taker.slow_down(factor)
 
+    @property
+    def away(self) -> bool:
+        """No picture is taken now."""
+        return not self._may.is_set()
+
     def look_away(self) -> str:
         """No picture is taken from now on, and the light is off; what happened, in words."""
         answer = self._taker.indicator.ask(Ask.LOOK_AWAY)

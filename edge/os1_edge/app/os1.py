@@ -51,6 +51,7 @@ from os1_edge.hear.pauses import Pauses
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.journal import Journal
 from os1_edge.offload.settings import make_router, rules_of
+from os1_edge.offload.watch import Watch
 from os1_edge.see.album import Album
 from os1_edge.see.camera import FrameTaker
 from os1_edge.see.gaze.track import GazeTracker
@@ -248,6 +249,11 @@ class Os1:
         self._step = step
         self.looking.slow_down(step.frames_slower)
         self._engine.low_battery = step.name in ("low", "critical")
+
+    @property
+    def link(self) -> Watch | None:
+        """The way to the server, as far as it is known; nothing without a server."""
+        return self._engine.watch
 
     def choose(self, config: Config) -> None:
         """Keeps to the wearer's new choices: what is kept how long, and what may leave the device."""

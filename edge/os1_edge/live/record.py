@@ -28,6 +28,10 @@ LOG_BYTES = 1_000_000
 DURATIONS = ("asr_s", "final_text_s", "recall_s", "first_token_s", "first_clause_s", "first_audio_s")
 
 
+KEPT = ("scene", "looking", "link", "power")
+"""Kinds of events of which the newest is kept, for a page that is opened now."""
+
+
 class Watched(Observer):
     """``app.Observer`` that passes everything on to watchers and keeps the numbers."""
 
@@ -37,6 +41,8 @@ class Watched(Observer):
         self._log_file = log_file
         self.newest: deque[TurnTrace] = deque(maxlen=20)
         """The last turns, for a page that is opened now."""
+        self.latest: dict[str, dict[str, Any]] = {}
+        """The newest event of each kind in ``KEPT``."""
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """``watcher`` is told from now on, until the function that this returns is called.
@@ -56,6 +62,8 @@ class Watched(Observer):
 
     def tell(self, event: dict[str, Any]) -> None:
         """Passes ``event`` on. A watcher that fails is left out."""
+        if event["kind"] in KEPT:
+            self.latest[event["kind"]] = event
         for watcher in tuple(self._watchers):
             try:
                 watcher(event)

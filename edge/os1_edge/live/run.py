@@ -15,11 +15,13 @@ from pathlib import Path
 from os1_edge.app import Os1, front_end
 from os1_edge.clock import Clock, WallCalendar
 from os1_edge.config import Config
+from os1_edge.device.metered import metered
 from os1_edge.device.power import STEPS, Pace, Power, pace
 from os1_edge.faculties import Faculties, load
 from os1_edge.live.devices import Devices
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
+from os1_edge.live.standing import power_event, tell_standing
 from os1_edge.native import give_back
 from os1_edge.offload.journal import Journal, default_file
 from os1_edge.remember.choices import Choices, load_choices
@@ -30,9 +32,6 @@ log = logging.getLogger(__name__)
 
 POWER_S = 20.0
 """How often battery and heat are read."""
-
-STATE_S = 0.1
-"""How often the state is looked at for those who watch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ async def companion(
         life = asyncio.create_task(_life(os1, devices, clock))
         beside = (
             asyncio.create_task(_power(os1, devices.power, watched)),
-            asyncio.create_task(_states(os1, watched)),
+            asyncio.create_task(tell_standing(os1, watched)),
         )
         try:
             yield Live(os1, clock, faculties, watched, config, life, choices)
@@ -148,33 +147,29 @@ def tracker(config: Config) -> GazeTracker:
 
 async def _life(os1: Os1, devices: Devices, clock: Clock) -> None:
     async with AsyncExitStack() as open_:
-        camera = await open_.enter_async_context(aclosing(devices.camera(clock)))
         eye = None
         if devices.eye is not None:
             eye = await open_.enter_async_context(aclosing(devices.eye(clock)))
-        await os1.run(devices.microphone(clock), camera, eye)
+        # A camera that is not to look is closed, so that its own light goes out.
+        await os1.run(devices.microphone(clock), lambda: devices.camera(clock), eye)
 
 
 async def _power(os1: Os1, read: Callable[[], Awaitable[Power]], watched: Watched) -> None:
-    """Follows battery and heat; one line when the step changes."""
-    now = Pace(STEPS[0], "")
+    """Follows battery, heat and what the network costs; one line when the step changes."""
+    now, told = Pace(STEPS[0], ""), {}
     while True:
-        found = pace(await read(), now.step)
+        power = await read()
+        found = pace(power, now.step)
         if found.step is not now.step:
             log.warning("going at step %r: %s", found.step.name, found.reason)
             os1.go(found.step)
-            watched.tell({"kind": "power", "step": found.step.name, "reason": found.reason})
         now = found
+        if (event := power_event(power, found)) != told:
+            watched.tell(event)
+            told = event
+        if os1.link is not None:
+            os1.link.told_costs(await metered())
         await asyncio.sleep(POWER_S)
-
-
-async def _states(os1: Os1, watched: Watched) -> None:
-    state = ""
-    while True:
-        if (now := os1.state) != state:
-            state = now
-            watched.tell({"kind": "state", "state": now})
-        await asyncio.sleep(STATE_S)
 
 
 async def until_told() -> None:

@@ -72,6 +72,7 @@ class Watch:
         self.state = Link.OFFLINE
         self.why = "not looked at yet"
         self.network: Network = NO_HINTS
+        self._costs: bool | None = None
         self.metered = self.draining = self.in_doubt = False
         """``in_doubt``: a question went unanswered, and no probe has been since."""
         self.probes = 0
@@ -103,6 +104,13 @@ class Watch:
         """The wearer began to speak: a question may follow."""
         self._schedule.spoke(self._clock.now(), self.state)
         self._wake.set()
+
+    def told_costs(self, costs: bool | None) -> None:
+        """Whether the present network costs, as the system knows; ``None``: the interface's name tells."""
+        self._costs, before = costs, self.metered
+        self._weigh()
+        if self.metered != before:
+            self._probe_now()
 
     def cloud(self, task: Task, tokens: int) -> Cloud | None:
         """What to expect of the server for such a question; None: it never answered a probe from here."""
@@ -221,9 +229,13 @@ class Watch:
         self._probe_now()
 
     def _enter(self, network: Network) -> None:
-        self.network = network
-        self.metered = costs(network.interface, self._patterns)
+        self.network, self._costs = network, None
+        self._weigh()
         self._rate_at = float("-inf")
+
+    def _weigh(self) -> None:
+        by_name = costs(self.network.interface, self._patterns)
+        self.metered = by_name if self._costs is None else self._costs
 
     async def _probe(self) -> None:
         began, network = self._clock.now(), self.network

@@ -46,7 +46,9 @@ async def run_in_browser(
         OSError: the port is taken.
     """
     glasses = BrowserGlasses(decode_image)
-    devices = Devices(glasses.microphone, glasses.camera, glasses.speaker, own_power, in_a_room=BrowserGlasses.in_a_room)
+    devices = Devices(
+        glasses.microphone, glasses.camera, glasses.speaker, own_power, in_a_room=BrowserGlasses.in_a_room
+    )
     notifier = Notifier()
     names = [*HERE, *(own_addresses() if lan else [])]
     tls, fingerprint = certificate(memory_file.parent, names) if lan else (None, "")

@@ -153,7 +153,7 @@ def snapshot(live: Live | None) -> dict[str, Any]:
         "live": True,
         "state": live.os1.state,
         "now_s": live.clock.now(),
-        "server": live.config.offload.server is not None,
+        "latest": list(live.watched.latest.values()),
         "turns": [live.watched.told(trace) for trace in live.watched.newest],
     }
 
