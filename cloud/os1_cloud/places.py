@@ -33,6 +33,8 @@ class Places:
         self._waiting: list[_Waiter] = []
         """By deadline. Bounded by `queue`: the caller asks `room` before it waits."""
         self._number = 0
+        self.changes = 0
+        """Grows with whatever changes the load."""
         self._answer = Estimate()
         self._first: dict[Task, Estimate] = {}
 
@@ -78,6 +80,7 @@ class Places:
 
     def learn(self, task: Task, first_token_s: float, answer_s: float) -> None:
         """Takes the times of one complete answer into account."""
+        self.changes += 1
         self._first.setdefault(task, Estimate()).take(first_token_s)
         self._answer.take(answer_s)
 
@@ -109,6 +112,7 @@ class Places:
             raise
 
     def _let_in(self) -> None:
+        self.changes += 1  # whoever comes, leaves or ends calls this
         while self.busy < self.slots:
             # One place is never given to the night's work, so that a reply has not to wait for it.
             full = self.slots > 1 and self._busy["background"] >= self.slots - 1

@@ -46,6 +46,9 @@ class EdgeServicer(edge_pb2_grpc.EdgeServicer):
 
     def __init__(self, answerer: Answerer, ears: Ears | None, mouth: Mouth | None, node: str) -> None:
         self._answerer, self._ears, self._mouth, self._node = answerer, ears, mouth, node
+        self._places = [*answerer.places.values(), *(d.places for d in (ears, mouth) if d is not None)]
+        self._state: tuple[int, ...] = ()
+        self._load = edge_pb2.Load()
 
     async def Hello(self, request: edge_pb2.HelloRequest, context: Any) -> edge_pb2.HelloReply:
         """See edge.proto."""
@@ -90,6 +93,12 @@ class EdgeServicer(edge_pb2_grpc.EdgeServicer):
 
     async def Probe(self, request: edge_pb2.ProbeRequest, context: Any) -> edge_pb2.ProbeReply:
         """See edge.proto."""
+        state = (self._answerer.draining, *[p.changes for p in self._places])
+        if state != self._state:  # asked far more often than it changes
+            self._state, self._load = state, self._loaded()
+        return edge_pb2.ProbeReply(received_bytes=len(request.padding), load=self._load, node=self._node)
+
+    def _loaded(self) -> edge_pb2.Load:
         answerer = self._answerer
         tasks: dict[Task, Load] = {task: answerer.load(task) for task in TEXT}
         if any(sees(e) for e in answerer.engines):
@@ -98,11 +107,7 @@ class EdgeServicer(edge_pb2_grpc.EdgeServicer):
             tasks["transcribe"] = self._ears.places.load("transcribe")
         if self._mouth is not None:
             tasks["synthesize"] = self._mouth.places.load("synthesize")
-        return edge_pb2.ProbeReply(
-            received_bytes=len(request.padding),
-            load=wire.write_load(tasks["reply"], answerer.draining, tasks),
-            node=self._node,
-        )
+        return wire.write_load(tasks["reply"], answerer.draining, tasks)
 
 
 class AssistServicer(assist_pb2_grpc.AssistServicer):
