@@ -28,6 +28,7 @@ clouds = st.builds(
     queue_s=seconds,
     first_p50_s=seconds,
     first_p95_s=seconds,
+    known=st.booleans(),
     late_s=st.none() | st.floats(0.0, 1.0),
 )
 locals_ = st.builds(
@@ -157,6 +158,14 @@ def test_at_home_the_server_answers_and_the_device_waits_for_the_last_moment() -
     assert (made.route, made.doubtful) == ("cloud", False)
     assert made.hedge_at == pytest.approx(min(made.cloud_high_s or 0, 0.6 - 0.25 - MARGIN_S))
     assert made.reason == "the server's first word comes within 0.25 s, of 0.60 s"
+
+
+def test_a_server_that_nobody_knows_yet_is_waited_for_to_the_last_moment() -> None:
+    """Else a slow one would never have the first word, and never be known."""
+    hoped = replace(HOME, cloud=replace(HOME.cloud, known=False))  # type: ignore[type-var]
+    assert decide(hoped, SHORT, REPLY).hedge_at == pytest.approx(0.6 - 0.25 - MARGIN_S)
+    assert decide(hoped, SHORT, Budget(4.0, 30.0)).hedge_at == pytest.approx(4.0 - 0.25 - MARGIN_S)
+    assert decide(HOME, SHORT, Budget(4.0, 30.0)).hedge_at == pytest.approx(0.2477, abs=0.01)
 
 
 @pytest.mark.parametrize(

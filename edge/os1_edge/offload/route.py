@@ -66,6 +66,8 @@ class Cloud:
     first_p50_s: float
     """From the question's place in the engine to its first text."""
     first_p95_s: float
+    known: bool = True
+    """Whether the server's pace was seen or told; else it is hoped for."""
     late_s: float | None = None
     """By how much nine of ten first words came later than their median at most; None: not known yet."""
 
@@ -198,7 +200,9 @@ def decide(state: State, job: Job, budget: Budget) -> Decision:
         middle, high = cloud.forecast(up)
         if high <= bound:
             by = cloud.taken_by(up)
-            hedge_at = None if local == float("inf") else min(high, latest) if keeps else high
+            # A pace that is only hoped for is no reason to begin before the last moment.
+            soon = high if cloud.known else bound
+            hedge_at = None if local == float("inf") else min(soon, latest) if keeps else soon
             return Decision("cloud", _words(high, within, "within"), hedge_at, by, rung, high, middle)
         if best is None or high < best[3]:
             best = rung, up, middle, high

@@ -118,7 +118,7 @@ class Watch:
         if path.rtt.srtt_s is None:
             return None
         unsure, late = path.unsure(now), path.late(task)
-        p50, p95 = self._first_text(task, tokens)
+        p50, p95, known = self._first_text(task, tokens)
         return Cloud(
             srtt_s=path.rtt.srtt_s,
             # What is half forgotten may be half as good: trusted like a first sample (RFC 6298, 2.2).
@@ -128,6 +128,7 @@ class Watch:
             queue_s=self._queue_s(task, now),
             first_p50_s=p50,
             first_p95_s=p95,
+            known=known,
             late_s=late.p90_s if now - late.at_s < FORGOTTEN_S else None,
         )
 
@@ -327,16 +328,16 @@ class Watch:
     def _quantiles(self, task: Task, tokens: int) -> Quantiles:
         return self._first.setdefault((task, tokens > SIZES), Quantiles(*UNKNOWN_FIRST))
 
-    def _first_text(self, task: Task, tokens: int) -> tuple[float, float]:
-        """(p50, p95) of the seconds from a place in the engine to the first text: ours, or the server's."""
+    def _first_text(self, task: Task, tokens: int) -> tuple[float, float, bool]:
+        """(p50, p95) of the seconds from a place in the engine to the first text; whether that is known."""
         kind = task, tokens > SIZES
         own, load = self._quantiles(task, tokens), self._loads.get(task)
         stale = self._clock.now() - self._first_at.get(kind, float("-inf")) > FORGOTTEN_S
         if (stale or own.count < 3) and load is not None and load.first_token_s > 0:
-            return load.first_token_s, load.first_token_s + 4 * load.deviation_s
+            return load.first_token_s, load.first_token_s + 4 * load.deviation_s, True
         if stale:
-            return UNKNOWN_FIRST[1], UNKNOWN_FIRST[2]
-        return own.p50, own.p95
+            return UNKNOWN_FIRST[1], UNKNOWN_FIRST[2], False
+        return own.p50, own.p95, True
 
     def _queue_s(self, task: Task, now: float) -> float:
         load = self._loads.get(task)
