@@ -4,6 +4,7 @@ it, wherever it stands, and apart from that what may mean it."""
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -84,7 +85,9 @@ def foresee_about(store: Store, what: str, found: Iterable[Mention]) -> Forgetti
 
 
 def words(text: str) -> frozenset[str]:
-    """The stems of the words of ``text`` that carry meaning; of small words alone, those."""
+    """The stems of the words of ``text`` that carry meaning, without accents; of small words alone, those."""
+    if not text.isascii():
+        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     found = re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text.casefold())
     return frozenset(_stem(w) for w in found if w not in _SMALL) or frozenset(_stem(w) for w in found)
 
@@ -100,17 +103,22 @@ def _stem(word: str) -> str:
 
 
 def _saying(store: Store, wanted: frozenset[str]) -> Iterable[Mention]:
+    def says(*texts: bytes) -> bool:
+        return wanted <= words(b" ".join(texts).decode(errors="replace"))
+
     with store.reading() as db:
-        db.create_function("says", -1, lambda *texts: wanted <= words(" ".join(texts)), deterministic=True)
+        db.create_function("says", -1, says, deterministic=True)
     for kind, (table, time, shown, searched) in _TEXTS.items():
-        query = f"SELECT id, {time}, {shown} FROM {table} r WHERE says({','.join(searched)})"
+        # as bytes: in text a function sees nothing behind a NUL, which older files may hold
+        texts = ",".join(f"CAST({column} AS BLOB)" for column in searched)
+        query = f"SELECT id, {time}, {shown} FROM {table} r WHERE says({texts})"
         if kind in ("event", "summary", "profile"):  # by its keys too: they may say what the line does not
             query += (
-                f" UNION SELECT id, {time}, {shown} FROM {table} WHERE id IN "
-                f"(SELECT target_id FROM index_keys WHERE target_kind = '{kind}' AND says(text))"
+                f" UNION SELECT id, {time}, {shown} FROM {table} WHERE id IN (SELECT target_id "
+                f"FROM index_keys WHERE target_kind = '{kind}' AND says(CAST(text AS BLOB)))"
             )
         if kind == "profile":
-            quoted = "SELECT profile_id FROM profile_sources WHERE says(quote)"
+            quoted = "SELECT profile_id FROM profile_sources WHERE says(CAST(quote AS BLOB))"
             query += f" UNION SELECT id, learned, text FROM profile WHERE id IN ({quoted})"
         for row in store.rows(query):
             yield Mention(kind, row[0], datetime.fromisoformat(row[1]), row[2], "says")

@@ -13,6 +13,7 @@ import sqlite_vec
 
 from os1_edge.remember.files import draft_folder, place_new, sweep
 from os1_edge.remember.migrate import migrate
+from os1_edge.remember.rows import readable
 
 APPLICATION_ID = 0x6F733101
 """Marks the file as an OS-1 memory for whoever has the key (``PRAGMA application_id``)."""
@@ -34,6 +35,9 @@ _SETTINGS = (
     "temp_store = MEMORY",  # nothing in plain text outside the file
     "journal_size_limit = 4194304",
 )
+
+
+sqlcipher3.register_adapter(str, readable)  # every text on its way into a file, whoever writes it
 
 
 class BadMemory(Exception):

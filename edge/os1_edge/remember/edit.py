@@ -10,7 +10,7 @@ from os1_edge.remember import derived
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.forget import Row
 from os1_edge.remember.learning import learn_turn, withdraw
-from os1_edge.remember.rows import searched
+from os1_edge.remember.rows import readable, searched
 from os1_edge.remember.store import Store
 from os1_edge.remember.used import hand_on
 from os1_edge.remember.vectors import Vector
@@ -36,7 +36,7 @@ def edit(store: Store, row: Row, text: str, now: datetime, embed: Callable[[str]
         BadMemory: there is no such row, or it is history already.
         ValueError: there is nothing in ``text``, or the row is a context.
     """
-    text = " ".join(text.split())
+    text = " ".join(readable(text).split())
     if not text:
         raise ValueError("there are no words to put in its place; to take it out, delete it")
     kind, number = row

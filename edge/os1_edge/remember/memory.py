@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from os1_edge.events import RealtimeContext
@@ -13,12 +14,12 @@ from os1_edge.remember import derived
 from os1_edge.remember.about import about, foresee_about
 from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
-from os1_edge.remember.forget import Forgetting, Receipt, Row, carry_out, foresee, within
+from os1_edge.remember.forget import SAME_WORDS_S, Forgetting, Receipt, Row, carry_out, foresee, within
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.learning import learn_turn, withdraw
 from os1_edge.remember.recall import BUDGET_S, Hit, Recall, RecallRules
 from os1_edge.remember.reembed import embedding_missing
-from os1_edge.remember.rows import WEARER, ProfileEntry, StoredTurn
+from os1_edge.remember.rows import WEARER, ProfileEntry, StoredTurn, readable
 from os1_edge.remember.rows import now as machine_time
 from os1_edge.remember.sessions import GAP_S, session_of
 from os1_edge.remember.store import Store
@@ -103,9 +104,16 @@ class Memory:
         await self.run(self._keep_turn, turn_id, revision, time, heard, reply, location, speaker, used)
         self.news.set()
 
-    async def keep_context(self, context: RealtimeContext, time: datetime) -> None:
-        """Remembers a real-time context, and the daily event that it closes."""
-        if await self.run(self.timeline.add, context, time):
+    async def keep_context(self, context: RealtimeContext, time: datetime, speaker: str = WEARER) -> None:
+        """Remembers a real-time context, and the daily event that it closes.
+
+        Args:
+            context: what was seen and said.
+            time: the wearer's local time.
+            speaker: of its utterance, as for ``keep_turn``. Another's is left to its turn: an event quotes
+                what it holds as the wearer's words.
+        """
+        if await self.run(self._keep_context, context, time, speaker):
             self.news.set()
 
     async def profile(self) -> list[ProfileEntry]:
@@ -203,7 +211,7 @@ class Memory:
         speaker: str,
         used: Sequence[Hit],
     ) -> None:
-        vector = self.embedder.one(heard)
+        vector = self.embedder.one(readable(heard))
         with self.store.transaction() as db:
             newest = int(db.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()[0])
             session = self._session(time)
@@ -217,6 +225,26 @@ class Memory:
                 withdraw(self.store, before, time)
             derived.set_importance(self.store, "turn", row, importance_by_rule(heard))
             learn_turn(self.store, self.embedder.one, *self.store.turns("t.id = ?", row))
+
+    def _keep_context(self, context: RealtimeContext, time: datetime, speaker: str) -> list[int]:
+        utterance = readable(context.utterance)
+        if speaker != WEARER or self._said_by_another(utterance, time):
+            utterance = ""
+        context = replace(
+            context,
+            scene=readable(context.scene),
+            utterance=utterance,
+            location=readable(context.location),
+            activity=readable(context.activity),
+        )
+        return self.timeline.add(context, time)
+
+    def _said_by_another(self, utterance: str, time: datetime) -> bool:
+        """Whether these words were another's in the turn kept of them, and not the wearer's too."""
+        around = timedelta(seconds=SAME_WORDS_S)
+        span = (time - around).isoformat(), (time + around).isoformat()
+        turns = self.store.turns("time BETWEEN ? AND ? AND heard = ?", *span, utterance) if utterance else []
+        return bool(turns) and all(turn.speaker != WEARER for turn in turns)
 
     def _session(self, time: datetime) -> str:
         """The session of a turn at ``time``; when it opens one, the one before is to be summarised."""

@@ -16,7 +16,7 @@ from os1_edge.remember.associate import associated
 from os1_edge.remember.profile import propose
 from os1_edge.remember.query import Question, read_question
 from os1_edge.remember.ranking import Candidate, Ranked, Weights, age_days, rank_candidates
-from os1_edge.remember.rows import OTHER, WEARER, Kind
+from os1_edge.remember.rows import OTHER, WEARER, Kind, readable
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.search import Search
 from os1_edge.remember.store import Store, Vector
@@ -127,7 +127,7 @@ class Recall:
             budget_s: time that it may take with what is linked; ``None``: no bound.
         """
         began = perf_counter()
-        question = read_question(query, now, self._search.people(), self._wearer_name)
+        question = read_question(readable(query), now, self._search.people(), self._wearer_name)
         found = self._search.find(question, self._embedder.one(question.plain))
         hits = rank(found.candidates, question, now, in_view, self._rules, found.rarity)
         left = None if budget_s is None else budget_s - (perf_counter() - began)

@@ -31,6 +31,16 @@ def searched(speaker: str, heard: str) -> str:
     return f"{speaker.removeprefix(OTHER)}: {heard}" if speaker.startswith(OTHER) else heard
 
 
+def readable(text: str) -> str:
+    """``text`` as the file takes it: SQL functions see nothing behind a NUL, and half a surrogate pair is no
+    text at all. What was said must neither hide from "forget" nor be lost for a stray letter."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode(errors="replace").decode()
+    return text.replace("\0", " ")
+
+
 def now() -> datetime:
     """This machine's local time, without a zone: for what the wearer does by hand, outside any session."""
     return datetime.now(UTC).astimezone().replace(tzinfo=None, microsecond=0)

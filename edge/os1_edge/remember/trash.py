@@ -79,11 +79,25 @@ def purge(store: Store) -> str:
 def end_due(store: Store, now: datetime) -> bool:
     """Makes those final whose time is over; returns whether there were any. Their traces are in the file yet:
     clearing it takes seconds, for which somebody may not want to wait (``purge_due``)."""
+    _set_back(store, now)
     due = store.rows("SELECT max(id) FROM trash_batches WHERE until <= ?", now.isoformat())[0][0]
     if due is not None:
         with store.transaction() as db:
             empty(db, due)
     return due is not None
+
+
+def _set_back(store: Store, now: datetime) -> None:
+    """A clock that was set back since a forgetting does not keep it for longer: its time begins anew."""
+    for row, time, until in store.rows(
+        "SELECT id, time, until FROM trash_batches WHERE time > ?", now.isoformat()
+    ):
+        lasts = datetime.fromisoformat(until) - datetime.fromisoformat(time)
+        with store.transaction() as db:
+            db.execute(
+                "UPDATE trash_batches SET time = ?, until = ? WHERE id = ?",
+                (now.isoformat(), (now + lasts).isoformat(), row),
+            )
 
 
 def purge_due(store: Store, now: datetime) -> str:
