@@ -93,7 +93,7 @@ def test_photos_of_the_phone_are_frames_and_none_of_them_stays(phone: Path, tmp_
 def test_a_camera_that_may_not_be_used_is_told_once_and_tried_again(
     phone: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "os1_edge")
     cv2.imwrite(str(tmp_path / "a.jpg"), np.full((48, 64, 3), 77, np.uint8))
     # Termux:API without the permission ends well and writes nothing; then it fails; then it works.
     command(

@@ -62,7 +62,7 @@ def test_a_camera_that_is_pulled_out_comes_back_as_another(caplog: pytest.LogCap
                     return shades
         raise AssertionError
 
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "os1_edge")
     assert asyncio.run(go())[0] == 10
     assert first.released
     assert sum("is gone" in r.message for r in caplog.records) == 1
