@@ -188,7 +188,7 @@ def test_every_setting_is_read_by_somebody() -> None:
     sections = {name: field.annotation for name, field in Config.model_fields.items() if name != "profile"}
     for section, model in sections.items():
         for setting in model.model_fields:  # type: ignore[union-attr]
-            assert re.search(rf"\b(?:{section}|_settings)\.{setting}\b", code), (
+            assert re.search(rf"\b(?:{section}|_?settings)\.{setting}\b", code), (
                 f"nobody reads {section}.{setting}"
             )
 
