@@ -260,6 +260,21 @@ def test_mute_is_shown_and_nothing_is_heard_while_it_holds(page: Any) -> None:
     page.wait_for_selector("#orb[data-state=listening]")
 
 
+def test_the_camera_is_dark_when_it_is_off_and_the_page_says_so(page: Any) -> None:
+    assert not page.is_visible("#video")  # no black picture before there is a camera
+    put_on(page)
+    page.wait_for_selector("#video:visible")
+    page.wait_for_selector("#route:has-text('On the device alone')")
+    page.click("#capture")
+    page.wait_for_selector("#state:has-text('looking away')")
+    assert not page.is_visible("#video")
+    assert page.evaluate("document.querySelector('#video').srcObject.getVideoTracks()[0].enabled") is False
+    shot(page, "16-looking-away")
+    page.click("#capture")
+    page.wait_for_selector("#video:visible")
+    assert page.inner_text("#state") == "Listening"
+
+
 def test_the_page_works_on_a_phone_and_by_keyboard(chromium: Any, companion: str) -> None:
     context = chromium.new_context(viewport={"width": 375, "height": 667}, has_touch=True)
     page = context.new_page()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from os1_edge.app import Os1, front_end
 from os1_edge.clock import Clock, WallCalendar
@@ -156,7 +157,7 @@ async def _life(os1: Os1, devices: Devices, clock: Clock) -> None:
 
 async def _power(os1: Os1, read: Callable[[], Awaitable[Power]], watched: Watched) -> None:
     """Follows battery, heat and what the network costs; one line when the step changes."""
-    now, told = Pace(STEPS[0], ""), {}
+    now, told = Pace(STEPS[0], ""), dict[str, Any]()
     while True:
         power = await read()
         found = pace(power, now.step)

@@ -22,14 +22,15 @@ async def tell_standing(os1: Os1, watched: Watched) -> None:
     """Tells of each change, until it is cancelled."""
     told: dict[str, dict[str, Any]] = {}
     while True:
-        for event in (
-            {"kind": "state", "state": os1.state},
-            {"kind": "looking", "away": os1.looking.away},
-            link_event(os1.link),
-        ):
-            if told.get(event["kind"]) != event:
-                told[event["kind"]] = event
+        now: dict[str, dict[str, Any]] = {
+            "state": {"kind": "state", "state": os1.state},
+            "looking": {"kind": "looking", "away": os1.looking.away},
+            "link": link_event(os1.link),
+        }
+        for kind, event in now.items():
+            if told.get(kind) != event:
                 watched.tell(event)
+        told = now
         await asyncio.sleep(STATE_S)
 
 

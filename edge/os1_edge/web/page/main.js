@@ -46,6 +46,7 @@ async function enter() {
   $("link").textContent = "Paired";
   $("lines").replaceChildren();
   found.turns?.forEach(turn);
+  found.latest?.forEach((latest) => told({ detail: latest }));
   openTabs(found.live);
 }
 
@@ -62,10 +63,14 @@ $("pair-form").addEventListener("submit", async (event) => {
 });
 
 let glasses = null;
+let now = "off";
+let away = false;
 
 function state(name) {
+  now = name;
   $("orb").dataset.state = name;
-  if ($("state").textContent !== WORDS[name]) $("state").textContent = WORDS[name];
+  const words = WORDS[name] + (away && name !== "off" ? ", looking away" : "");
+  if ($("state").textContent !== words) $("state").textContent = words;
   $("mute").setAttribute("aria-pressed", String(name === "muted"));
   $("mute").textContent = name === "muted" ? "Unmute" : "Mute";
 }
@@ -90,16 +95,51 @@ function turn(event) {
   if (event.failed) line("it", "That went wrong.", event.failed);
 }
 
+function looking(isAway) {
+  away = isAway;
+  state(now);
+  $("capture").setAttribute("aria-pressed", String(away));
+  $("capture").textContent = away ? "Camera on" : "Camera off";
+  $("preview").hidden = away || !glasses?.camera;
+  if (glasses) glasses.seeing = !away;
+  glasses?.camera?.getVideoTracks().forEach((track) => { track.enabled = !away; });
+}
+
+const LINKS = {
+  none: "On the device alone", unknown: "Server: not asked yet", off: "Offline: on the device",
+  good: "Online", metered: "Online, costs by the byte", poor: "Online, poor link",
+};
+
+function link(event) {
+  $("route").hidden = false;
+  $("route").dataset.quality = event.quality;
+  $("route").textContent = LINKS[event.quality] + (event.rtt_ms == null ? "" : `, ${event.rtt_ms} ms`);
+  $("route").title = event.why;
+}
+
+const STEPS = { saving: "saving power", low: "low power", critical: "critical" };
+
+function power(event) {
+  const slow = STEPS[event.step];
+  const level = event.battery == null ? "" : `Battery ${event.battery} %${event.charging ? ", charging" : ""}`;
+  $("battery").textContent = [level, slow && `${slow}: ${event.reason}`].filter(Boolean).join("; ");
+  $("battery").hidden = !$("battery").textContent;
+  $("battery").dataset.step = event.step;
+}
+
 function told({ detail: event }) {
   if (event.kind === "snapshot") {
     $("lines").replaceChildren();
     event.turns.forEach(turn);
     state(event.state);
-  } else if (event.kind === "state") state(event.state);
+    event.latest.forEach((latest) => told({ detail: latest }));
+  } else if (event.kind === "looking") looking(event.away);
+  else if (event.kind === "link") link(event);
+  else if (event.kind === "power") power(event);
+  else if (event.kind === "state") state(event.state);
   else if (event.kind === "partial") $("partial").textContent = event.text;
   else if (event.kind === "turn") turn(event);
   else if (event.kind === "scene") $("scene").textContent = event.sentence || "Nothing that can be told.";
-  else if (event.kind === "power") $("now-problem").textContent = `Slower now: ${event.reason}.`;
   else if (event.kind === "taken") {
     takenOff();
     $("now-problem").textContent = "Another page is the glasses now.";
@@ -109,6 +149,7 @@ function told({ detail: event }) {
 function takenOff() {
   glasses?.stop();
   glasses = null;
+  $("preview").hidden = true;
   state("off");
   for (const id of ["mute", "capture", "stop", "gaze"]) $(id).hidden = true;
   $("start").hidden = false;
@@ -145,6 +186,7 @@ $("start").addEventListener("click", async () => {
     $("start").hidden = true;
     for (const id of ["mute", "capture", "stop"]) $(id).hidden = false;
     $("capture").hidden = !glasses.camera;
+    $("preview").hidden = away || !glasses.camera;
   } catch (error) {
     takenOff();
     $("now-problem").textContent = PROBLEMS[error.name] ?? error.message;
@@ -164,11 +206,9 @@ $("mute").addEventListener("click", () => {
 
 $("capture").addEventListener("click", () => {
   if (!glasses) return;
-  glasses.seeing = !glasses.seeing;
-  glasses.send({ kind: glasses.seeing ? "look_back" : "look_away" });
-  glasses.camera?.getVideoTracks().forEach((track) => { track.enabled = glasses.seeing; });
-  $("capture").setAttribute("aria-pressed", String(!glasses.seeing));
-  $("capture").textContent = glasses.seeing ? "Camera off" : "Camera on";
+  glasses.send({ kind: away ? "look_back" : "look_away" });
+  // Dark at once, whatever the link does; light again when the companion says so.
+  if (!away) looking(true);
 });
 
 // Tap to look: where in the picture the wearer's eyes are.

@@ -389,7 +389,7 @@ async function numbers(section) {
   }
   const sorted = spoken.map((turn) => turn.seconds).sort((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))].toFixed(2);
-  section.append(el("p", `${spoken.length} replies; from your last word to the first of the answer: half within ${at(0.5)} s, nineteen of twenty within ${at(0.95)} s.`));
+  section.append(el("p", `${spoken.length} ${spoken.length === 1 ? "reply" : "replies"}; from your last word to the first of the answer: half within ${at(0.5)} s, nineteen of twenty within ${at(0.95)} s.`));
   section.append(el("h3", "Seconds to each answer"), waits(spoken));
   section.append(el("h3", "Where it was answered"));
   const all = Object.values(routes).reduce((a, b) => a + b, 0);
