@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from memories import MONDAY, at, event, know, new, say, see, summary, texts
 
+from os1_edge.remember.erase import has_traces
 from os1_edge.remember.retention import Retention, expire, expired
 from os1_edge.remember.store import Store
 
@@ -40,6 +41,12 @@ def test_turns_age_apart_from_what_was_made_of_them(store: Store) -> None:
     assert expire(store, Retention(turn_days=3), NOW) == {"turn": 7}
     assert [t.turn_id for t in store.turns()] == ["t7", "t8", "t9"]
     assert sum(text.startswith("Summary") for text in texts(store)) == 10
+    assert "Said on day 0." not in texts(store)
+
+
+def test_the_file_is_written_anew_only_when_nobody_may_want_to_speak(store: Store) -> None:
+    assert expire(store, Retention(turn_days=3), NOW, clear_file=False) == {"turn": 7}
+    assert has_traces(store)
     assert "Said on day 0." not in texts(store)
 
 

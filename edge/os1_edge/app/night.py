@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from os1_edge.app.trace import tell_failure
 from os1_edge.clock import Calendar, Clock
@@ -58,7 +59,9 @@ class Night:
             return
         await self._quiet.wait()
         now = self._calendar.at(self._clock.now())
-        await self._memory.run(expire, self._memory.store, self._rules, now)
+        # the file is written anew, which may take seconds, when nobody has spoken for long (`Consolidator`)
+        let_go = partial(expire, self._memory.store, self._rules, now, clear_file=False)
+        await self._memory.run(let_go)
 
 
 def retention(remember: Remember) -> Retention:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from os1_edge.remember.grammar import COUNTRIES, OCCUPATIONS, PARTNERS, RELATIVES
+from os1_edge.remember.grammar import ANIMALS, COUNTRIES, OCCUPATIONS, PARTNERS, RELATIVES, THINGS
 from os1_edge.remember.stem import stem
 from os1_edge.remember.stem import words as words_of
 
@@ -57,6 +57,11 @@ _HOME = re.compile(r"lives in (?P<where>.+)$")
 _COUNT = re.compile(rf"has (?P<n>an?|one|two|three|four|five|six) (?P<what>{RELATIVES})$")
 _RELATIVE = re.compile(rf"(?P<who>has an? (?:\w+ )?(?:{RELATIVES})(?: called [\w' -]+?)?) who (?P<rest>.+)$")
 _NAMED = re.compile(rf"(?P<who>has an? (?:\w+ )?(?:{RELATIVES})) called (?P<name>[\w' -]+)$")
+_AWAY = re.compile(rf"has given away (?:(?P<what>{ANIMALS}|{THINGS})(?: |$))?(?P<name>.*)$")
+_OWNED = re.compile(
+    rf"has (?:an?|two|three|four|five|six) (?:[\w-]+ )?(?P<what>{ANIMALS}|{THINGS})"
+    r"(?: (?:called|named) (?P<name>[\w' -]+?))?(?: who .*)?$"
+)
 _LOST = re.compile(r"has lost their (?P<what>\w+)(?: (?P<name>.+))?$")
 _ONLY_ONE = (
     (re.compile(r"is called "), "a name"),
@@ -66,6 +71,7 @@ _ONLY_ONE = (
 )
 _FAVOURITE = re.compile(r"has .+ as favourite (?P<what>.+)$")
 _PREFERS = re.compile(r"prefers (?P<a>.+?) (?:to|over) (?P<b>.+)$")
+_MOVED_ON = re.compile(r"\b(?:switched|changed|transferred)\b", re.I)
 _NEW_JOB = re.compile(r"\b(?:new job|changed jobs|started)\b", re.I)
 
 
@@ -87,7 +93,18 @@ def _predicate(text: str) -> str | None:
 
 
 def _reason(a: str, b: str, words: str) -> str | None:
-    for rule in (_contrary, _allergy, _one_only, _home, _job, _partner, _diet, _household, _given_up):
+    for rule in (
+        _contrary,
+        _allergy,
+        _one_only,
+        _home,
+        _job,
+        _partner,
+        _diet,
+        _household,
+        _given_away,
+        _given_up,
+    ):
         if (reason := rule(a, b, words)) is not None:
             return reason
     return None
@@ -119,7 +136,18 @@ def _allergy(a: str, b: str, _words: str) -> str | None:
 def ambiguous(new: str) -> bool:
     """Whether the line ``new`` does not say which of several it ends: then none of them is."""
     a = _predicate(new) or ""
-    return a == "is over an allergy" or bool((lost := _LOST.match(a)) and not lost["name"])
+    gone = _LOST.match(a) or _AWAY.match(a)
+    return a == "is over an allergy" or bool(gone and not gone["name"])
+
+
+def _given_away(a: str, b: str, _words: str) -> str | None:
+    away, owned = _AWAY.match(a), _OWNED.match(b)
+    if away is None or owned is None:
+        return None
+    same = away["name"] == owned["name"]
+    if away["what"] is not None:  # "our dog", "our dog Rex"
+        same = away["what"] == owned["what"] and (same or not away["name"] or not owned["name"])
+    return "the wearer gave it away" if same else None
 
 
 def _given_up(a: str, b: str, _words: str) -> str | None:
@@ -185,6 +213,8 @@ def _job(a: str, b: str, words: str) -> str | None:
         return "the wearer left that work" if over else None
     if a == "has left school":
         return "the wearer left school" if re.match(r"works as a (?:\w+ )?student$|studies ", b) else None
+    if a.startswith("studies ") and b.startswith("studies ") and _MOVED_ON.search(words):
+        return "the wearer studies something else now"
     if left := _LEFT.match(a):
         place = re.match(r"works (?:at|for) (?P<where>.+)$", b)
         return "the wearer left that work" if place and place["where"] == left["where"] else None

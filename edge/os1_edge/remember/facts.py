@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from os1_edge.remember.grammar import OCCUPATIONS, RELATIVES
+from os1_edge.remember.grammar import ANIMALS, OCCUPATIONS, RELATIVES, SUBJECTS, THINGS
 
 _BE = r"i(?:'m| am)"
 _HAVE = r"i(?:'ve| have)?(?: just| recently)?"
@@ -49,6 +49,10 @@ _WORK = r"(?:as|at|for) .+"
 _DRINK = "(?:black |green )?(?:coffee|tea|alcohol|beer|wine|milk|soda|cola|juice|caffeine)"
 _FOOD = "meat|fish|sugar|bread|chocolate|sweets|dairy|cheese|eggs|gluten|pork|beef|chicken|carbs|fast food"
 _ROLE_OF = rf"an? (?:[\w-]+ ){{0,2}}(?:{'|'.join(OCCUPATIONS)})"
+
+_MOVED_ON = r"(?:switched|changed|transferred)"
+_GAVE_UP = r"(?:i|we)(?:'ve| have)?(?: just| recently)? (?:had to )?"
+_AWAY = r"(?:give|gave|given|sell|sold|rehomed?)"
 
 _HEALTH = (
     (rf"{_BE}{_VERY} allergic to (?P<x>.+)", "is allergic to {x}"),
@@ -139,6 +143,11 @@ _BACKGROUND = (
     (r"i was born in (?P<x>.+)", "was born in {x}"),
     (r"i (?:can )?speak (?P<x>(?-i:[A-Z])\w+(?:(?:,| and)+ (?-i:[A-Z])\w+)*)", "speaks {x}"),
     (r"i (?:now )?study (?P<x>.+)", "studies {x}"),
+    (rf"{_HAVE} {_MOVED_ON}(?: from .+)? to (?:studying )?(?P<x>{SUBJECTS})", "studies {x}"),
+    (
+        rf"{_HAVE} {_MOVED_ON} (?:my )?(?:majors?|subjects?|course|degree|studies)(?: from .+)? to (?P<x>.+)",
+        "studies {x}",
+    ),
     (rf"{_BE} (?:now )?(?P<x>\d{{1,3}})(?: years old)?", "is {x} years old"),
     (rf"{_HAVE} turned (?P<x>\d{{1,3}})", "is {x} years old"),
     (r"my birthday is (?:on )?(?P<x>.+)", "has a birthday on {x}"),
@@ -151,7 +160,9 @@ _BACKGROUND = (
     (rf"{_HAVE} {_PARTED} with (?P<x>.+)", "is no longer with {x}"),
     (rf"(?P<x>{_NAME}) and i (?:have )?{_PARTED}", "is no longer with {x}"),
     (rf"{_HAVE}(?: got)? (?P<x>(?:{_MANY}) (?:{RELATIVES})(?: (?:called|named) .+)?)", "has {x}"),
-    (rf"{_NO_MORE} have (?P<x>(?:an?|any) (?:{RELATIVES}))", "does not have {x}"),
+    (rf"we(?:'ve| have)(?: got)? (?P<x>(?:{_MANY}) (?:{ANIMALS})(?: (?:called|named) .+)?)", "has {x}"),
+    (rf"(?:{_HAVE}(?: got| bought)?|i(?: just)? bought) (?P<x>an? (?:[\w-]+ )?(?:{THINGS}))", "has {x}"),
+    (rf"{_NO_MORE} have (?P<x>(?:an?|any) (?:{RELATIVES}|{THINGS}))", "does not have {x}"),
 )
 
 _ENDED = (
@@ -165,6 +176,12 @@ _ENDED = (
         "has left school",
     ),
     (rf"{_HAVE} left (?P<x>{_NAME})", "has left {x}"),
+    (rf"{_GAVE_UP}{_AWAY} (?P<x>{_NAME})(?: away)?(?: to .+)?", "has given away {x}"),
+    (
+        rf"{_GAVE_UP}{_AWAY} (?:away )?(?:my|our) (?:old )?(?P<x>(?:{ANIMALS}|{THINGS})(?: {_NAME})?)"
+        r"(?: away)?(?: to .+)?",
+        "has given away {x}",
+    ),
 )
 
 _GIVEN_UP = (

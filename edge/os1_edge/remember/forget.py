@@ -129,15 +129,17 @@ def carry_out(
     return Receipt(gone, remade, copies_of(store), left)
 
 
-def expire(store: Store, rows: Iterable[Row]) -> dict[str, int]:
-    """Lets rows go whose time is over; what was made of them stays. Returns how many, by kind."""
+def expire(store: Store, rows: Iterable[Row], *, clear_file: bool = True) -> dict[str, int]:
+    """Lets rows go whose time is over; what was made of them stays. Returns how many, by kind. ``clear_file``
+    as for ``carry_out``."""
     with store.transaction() as db, _marked(db, frozenset(rows), _THEMSELVES):
         gone = _count(db, "going")
         _delete(db)
         if _share_used(db) < SPARSE:
             compact(db)
         note_traces(db)
-    clear(store)
+    if clear_file:
+        clear(store)
     return gone
 
 

@@ -12,6 +12,19 @@ RELATIVES = (
 )
 """Alternation: the people and animals that a wearer calls "my"."""
 
+ANIMALS = "dogs?|cats?|puppy|puppies|kittens?|horses?|rabbits?|parrots?|hamsters?"
+"""Alternation: who can be given away."""
+
+THINGS = "car|van|motorbike|motorcycle|bike|bicycle|scooter|boat|caravan|house|apartment|piano|guitar"
+"""Alternation: what a wearer has and may sell."""
+
+SUBJECTS = (
+    "physics|chemistry|biology|maths?|mathematics|medicine|law|history|economics|engineering|geography"
+    "|computer science|psychology|philosophy|sociology|linguistics|architecture|nursing|business|politics"
+    "|art history|literature|statistics|geology|astronomy"
+)
+"""Alternation: what is studied."""
+
 PARTNERS = ("wife", "husband", "partner", "girlfriend", "boyfriend", "fiancé", "fiancée", "fiance", "fiancee")
 
 OCCUPATIONS = (

@@ -72,10 +72,11 @@ def expired(store: Store, rules: Retention, now: datetime) -> list[Expired]:
     return [e for e in found if e.rows]
 
 
-def expire(store: Store, rules: Retention, now: datetime) -> dict[str, int]:
-    """Lets go what the rules let go; returns how many rows, by kind."""
+def expire(store: Store, rules: Retention, now: datetime, *, clear_file: bool = True) -> dict[str, int]:
+    """Lets go what the rules let go; returns how many rows, by kind. ``clear_file`` as for
+    ``forget.carry_out``."""
     rows = frozenset().union(*(e.rows for e in expired(store, rules, now)))
-    return forget.expire(store, rows) if rows else {}
+    return forget.expire(store, rows, clear_file=clear_file) if rows else {}
 
 
 def _older(store: Store, kind: str, than: datetime) -> Iterable[Row]:
