@@ -139,3 +139,21 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.gguf").write_bytes(b"GGUF" + bytes(100))
     with pytest.raises(EngineError, match="not a language model"):
         LocalLlama(tmp_path / "x.gguf")
+
+
+def test_a_background_answer_that_nobody_takes_makes_way_too(llama: LocalLlama) -> None:
+    async def story() -> None:
+        background = llama.stream([FACT], 128, background=True)
+        async with aclosing(background):
+            await anext(background)
+            question = llama.stream([SYSTEM, FACT], 8)
+            async with aclosing(question):
+                assert [part async for part in question]
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_it_does_not_answer_about_pictures_that_it_cannot_see(llama: LocalLlama) -> None:
+    shown = Message("user", "What is this?", (b"a picture",))
+    with pytest.raises(EngineError, match="cannot see pictures"):
+        asyncio.run(text(llama.stream([SYSTEM, shown], 8, task="caption")))

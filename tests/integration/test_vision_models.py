@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
+from os1_edge.app.captions import Captions, tidy
+from os1_edge.app.views import NOTHING_SEEN
 from os1_edge.offload.engine import EngineError, Message, Preempted
-from os1_edge.offload.vision import LocalVision, caption_request
+from os1_edge.offload.vision import CAPTION_TOKENS, LocalVision, caption_request
 from os1_models import vision
 from os1_models.vision import Finished, Turn, VisionModel
 
@@ -269,3 +272,23 @@ def test_a_background_caption_makes_way_for_the_wearers_question(files: tuple[Pa
         engine.close()
 
     asyncio.run(story())
+
+
+def test_the_newest_view_is_captioned_by_the_glasses_own_model(files: tuple[Path, Path]) -> None:
+    async def story() -> None:
+        engine = LocalVision(*files, context=1024)
+        captions = Captions(engine)
+        seen = replace(NOTHING_SEEN, usable=True, at_s=1.0, size=(64, 48))
+        captions.show(seen, RED)
+        captions.pause()  # the wearer speaks: it stops, and goes on from the same picture when it is quiet
+        assert captions.put_in(seen) == seen
+        captions.rest()
+        for _ in range(600):
+            if caption := captions.put_in(seen).caption:
+                break
+            await asyncio.sleep(0.05)
+        assert caption == tidy(await _caption(engine, RED, CAPTION_TOKENS))
+        captions.close()
+        engine.close()
+
+    asyncio.run(asyncio.wait_for(story(), 60))

@@ -278,6 +278,8 @@ class Companion:
     eyes: Any = None
     """Describes pictures, instead of ``Eyes``."""
     faces: Any = None
+    vision: Any = None
+    """A vision model, as a language engine."""
 
     _said: list[tuple[float, float, str]] = field(default_factory=list)
     _texts: dict[int, str] = field(default_factory=dict)
@@ -388,6 +390,7 @@ class Companion:
             self.server,
             self.voice,
             self.faces,
+            self.vision,
         )
         self.ear = Ear(self.folder / "replies")
         os1 = Os1(

@@ -96,7 +96,7 @@ class Answerer:
     async def prepare(self, trace: TurnTrace, view: SceneDescription, waited_s: float | None = None) -> Asked:
         """Recalls for what was heard and writes the prompt. With ``waited_s`` (since the wearer's last sound)
         agents may use what is left of the budget."""
-        trace.scene, trace.looked_at = view.sentence, view.attended
+        trace.scene, trace.looked_at = f"{view.sentence} {view.caption}".strip(), view.attended
         now = self._calendar.at(trace.ended.end / RATE)
         began = perf_counter()
         before = self._before(trace.ended.end / RATE)
@@ -183,4 +183,4 @@ def _place(view: SceneDescription, heard: str) -> str:
 
 def _sight(view: SceneDescription, before: tuple[str, ...]) -> tuple[str, Sight]:
     """The scene for the prompt, and what is looked at apart from it."""
-    return view.whole or view.sentence, Sight(view.attended, view.in_view, before)
+    return view.whole or view.sentence, Sight(view.attended, view.in_view, view.caption, before)

@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from os1_edge.app.captions import Captions
 from os1_edge.app.gazing import Gazing
 from os1_edge.app.scenery import Scenery
 from os1_edge.app.trace import Observer, tell_failure
@@ -27,6 +28,7 @@ from os1_edge.clock import Clock
 from os1_edge.config import See
 from os1_edge.events import Image, SceneFrame, SeenFrame
 from os1_edge.see.camera import LONG_SIDE, FrameTaker, NoFaceFinder
+from os1_edge.see.crop import Box
 from os1_edge.see.faces import FaceStays
 from os1_edge.see.frames import Prompted
 from os1_edge.see.indicator import Ask, NoCapture
@@ -92,11 +94,14 @@ class Looking:
         seen: Seen,
         thumbnails: bool = False,
         scenery: Scenery | None = None,
+        captions: Captions | None = None,
     ) -> None:
-        """``thumbnails``: the observer is given small copies without faces; ``scenery`` what was seen."""
+        """``thumbnails``: the observer is given small copies without faces; ``scenery`` what was seen;
+        ``captions`` the pictures of it, as they may leave."""
         self._see, self._taker, self._eyes = see, taker, eyes
         self._gazing, self._clock, self._observer, self._seen = gazing, clock, observer, seen
         self._thumbnails, self._scenery = thumbnails, scenery or Scenery()
+        self.captions = captions or Captions()
         self._aim = Aim(eyes, gazing.scene, see)
         self._views = Views()
         self._taken: asyncio.Queue[tuple[SceneFrame, str, asyncio.Future[_Told]] | None]
@@ -114,6 +119,7 @@ class Looking:
     def close(self) -> None:
         """Ends the worker and the light."""
         self._taker.stop()
+        self.captions.close()
         self._drop()
         self._worker.shutdown(wait=False)
 
@@ -134,6 +140,7 @@ class Looking:
     def spoken(self, at_s: float) -> None:
         """The wearer speaks, or has just paused: what they see now is what they may ask about."""
         self._spoke_s = at_s
+        self.captions.pause()
         self._consider(at_s, "question")
 
     def fixated(self, at_s: float) -> None:
@@ -143,6 +150,8 @@ class Looking:
     def slow_down(self, factor: float) -> None:
         """See ``FrameTaker.slow_down``."""
         self._taker.slow_down(factor)
+        if factor > 1:
+            self.captions.pause()
 
     @property
     def away(self) -> bool:
@@ -154,6 +163,7 @@ class Looking:
         answer = self._taker.indicator.ask(Ask.LOOK_AWAY)
         self._may.clear()
         self._drop()
+        self.captions.forget()
         now = self._clock.now()
         unseen: asyncio.Future[SceneDescription] = asyncio.get_running_loop().create_future()
         unseen.set_result(replace(NOTHING_SEEN, reason="it was asked to look away"))
@@ -259,14 +269,14 @@ class Looking:
             if taken.kept.keep or not self._last.usable:
                 self._last = NOTHING_SEEN  # should this one fail, no later frame is taken for what was before
                 seen = self._eyes.look(frame.image, aimed, wanted, taken.quality)
-                self._last = replace(seen, motion=newest.motion)
+                self._last = replace(seen, motion=newest.motion, at_s=frame.at_s)
                 return _Told(self._last, True, again)
             before = self._last.text
             self._last = self._eyes.again(self._last, aimed, frame.image if wanted else None)
             return _Told(self._last, self._last.text not in ((), before), again)
 
         told = loop.run_in_executor(self._worker, work)
-        view = View(frame.at_s, asyncio.ensure_future(_description(told)))
+        view = View(frame.at_s, asyncio.ensure_future(_description(told)), captions=self.captions)
         view.described.add_done_callback(_heeded)
         self._views.add(view)
         self._taken.put_nowait((frame, why, told))
@@ -307,8 +317,8 @@ class Looking:
         frame, why, told = taken
         try:
             what = await told
-            if what.new:
-                await self._tell(frame, why, what.seen)
+            picture = await self._tell(frame, why, what.seen) if what.new else None
+            await self._caption(frame.image, what.seen, picture)
             if what.again:
                 self._consider(self._clock.now(), None)
         except NoCapture:
@@ -317,22 +327,34 @@ class Looking:
             tell_failure(f"the scene frame at {frame.at_s:.1f} s", e)
         return True
 
-    async def _tell(self, frame: SceneFrame, why: str, seen: SceneDescription) -> None:
+    async def _caption(self, image: Image, seen: SceneDescription, whole: bytes | None) -> None:
+        """``whole`` is all of the picture, where it was released already."""
+        if not self.captions.wants(seen):
+            return
+        if seen.crop is not None or whole is None:
+            whole = await self._released(image, LONG_SIDE, seen.crop)
+        if whole is not None and self._may.is_set():
+            self.captions.show(seen, whole)
+
+    async def _tell(self, frame: SceneFrame, why: str, seen: SceneDescription) -> bytes | None:
+        """The picture itself, where it was released."""
         small = await self._released(frame.image, THUMBNAIL_SIDE) if self._thumbnails else None
         self._observer.frame_described(SeenFrame(frame.at_s, frame.source, why, small), seen)
-        if seen.usable:
-            wanted = self._scenery.wants_pictures
-            picture = await self._released(frame.image, LONG_SIDE) if wanted else None
-            self._scenery.saw(frame.at_s, seen, picture)
-            await self._seen(frame.at_s, seen)
+        if not seen.usable:
+            return None
+        wanted = self._scenery.wants_pictures
+        picture = await self._released(frame.image, LONG_SIDE) if wanted else None
+        self._scenery.saw(frame.at_s, seen, picture)
+        await self._seen(frame.at_s, seen)
+        return picture
 
-    async def _released(self, image: Image, side: int) -> bytes | None:
+    async def _released(self, image: Image, side: int, box: Box | None = None) -> bytes | None:
         """A copy without faces; nothing where that cannot be had."""
         most = self._see.jpeg_bytes
         loop = asyncio.get_running_loop()
         try:
             made = await loop.run_in_executor(
-                self._worker, lambda: self._taker.release(image, most, side=side)
+                self._worker, lambda: self._taker.release(image, most, side=side, box=box)
             )
         except (FaceStays, NoFaceFinder) as e:
             log.warning("no copy of a frame: %s", e)

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
 from os1_edge.app.answer import Answerer, Hearing
+from os1_edge.app.captions import Captions
 from os1_edge.app.commanding import Commanding, Links, online
 from os1_edge.app.draft import Draft
 from os1_edge.app.floor import Floor
@@ -147,17 +148,8 @@ class Os1:
         self.gazing = Gazing(gaze, clock, lambda at_s: self.looking.fixated(at_s))
         light = light or (Led(config.see.led) if config.see.led else ScreenLight())
         taker = FrameTaker(config.see, Indicator(light), faculties.faces)
-        self.looking = Looking(
-            config.see,
-            taker,
-            faculties.eyes,
-            self.gazing,
-            clock,
-            observer,
-            self._saw,
-            thumbnails,
-            self.scenery,
-        )
+        sees = (config.see, taker, faculties.eyes, self.gazing, clock, observer, self._saw)
+        self.looking = Looking(*sees, thumbnails, self.scenery, Captions(eye, self._engine))
         self._partials = Partials(self._answerer, observer, self.looking.at)
         self._draft: Draft | None = None
         """The open turn's newest."""
@@ -382,6 +374,7 @@ class Os1:
         if not self._floor.busy and not self._listening.speaking and self._step.background:
             self._night.rest()
             self._thinking.rest()
+            self.looking.captions.rest()
 
     async def _keep_pauses(self) -> None:
         """What was learned of the wearer's pauses, where it has changed: a write waits for the disk."""

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, replace
 
+from os1_edge.app.captions import Captions
 from os1_edge.config import See
 from os1_edge.events import Gaze
 from os1_edge.see.gaze.scene_camera import SceneCamera
@@ -52,6 +53,8 @@ class View:
     described: asyncio.Future[SceneDescription]
     looked_at: Gaze | None = None
     """As the eye camera told it, for the ``aim``; without one: as in the description."""
+    captions: Captions | None = None
+    """What a vision model wrote of it so far."""
     aim: Aim | None = None
 
     async def description(self) -> SceneDescription:
@@ -60,7 +63,8 @@ class View:
             seen = await asyncio.shield(self.described)
         except Exception:
             return NOTHING_SEEN
-        return seen if self.aim is None else self.aim.at(seen, self.looked_at)
+        seen = seen if self.aim is None else self.aim.at(seen, self.looked_at)
+        return seen if self.captions is None else self.captions.put_in(seen)
 
 
 class Views:

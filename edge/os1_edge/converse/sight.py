@@ -27,6 +27,8 @@ class Sight:
     """What their gaze rests on, as a phrase: "a book that reads “Emma”"; the scene names it too."""
     aside: str = ""
     """What else is in view, as a sentence."""
+    caption: str = ""
+    """What a vision model says of the picture, or of what is looked at in it."""
     before: tuple[str, ...] = ()
     """What was in view before, a sentence each, oldest first."""
 
@@ -50,6 +52,8 @@ def view_lines(heard: str, scene: str, sight: Sight) -> list[tuple[str, str]]:
             told.append((NOW, f"You also see {_low(sight.aside)}"))
     elif scene:
         told.append((NOW, f"You see {_low(scene)}"))
+    if sight.caption:
+        told.append((NOW, f"The picture: {sight.caption}"))
     return told
 
 

@@ -21,6 +21,9 @@ AHEAD = 2
 """Pieces of text written before somebody takes them. Who takes a clause away to be spoken does not come back
 until it is: the first clause's speech would have to share the cores with the rest of the reply."""
 
+GLANCE_S = 0.05
+"""A background answer that waits for room looks this often whether somebody else waits for the model."""
+
 
 class LocalLlama:
     """One loaded GGUF model, always at temperature 0."""
@@ -57,6 +60,8 @@ class LocalLlama:
         task: Task = "reply",
     ) -> AsyncGenerator[str, None]:
         """See ``LanguageEngine.stream``."""
+        if any(message.images for message in messages):
+            raise EngineError(f"{self.name} cannot see pictures")
         loop = asyncio.get_running_loop()
         parts: asyncio.Queue[str | BaseException | None] = asyncio.Queue()  # bounded by AHEAD
         stop = threading.Event()
@@ -66,12 +71,17 @@ class LocalLlama:
         def give(part: str | BaseException | None) -> None:
             loop.call_soon_threadsafe(parts.put_nowait, part)
 
+        def enough() -> bool:
+            return stop.is_set() or (background and self._waited_for > 0)
+
         def work() -> None:
             try:
-                for text in self._answer(messages, max_tokens, schema, background, stop):
+                for text in self._answer(messages, max_tokens, schema, background, enough):
                     give(text)
-                    room.acquire()
-                    if stop.is_set():
+                    while not room.acquire(timeout=GLANCE_S):
+                        if enough():  # who takes the text may itself wait for the call that is let go first
+                            raise Stopped
+                    if enough():
                         raise Stopped
                 give(None)
             except Stopped:
@@ -140,11 +150,8 @@ class LocalLlama:
         max_tokens: int,
         schema: Schema | None,
         background: bool,
-        stop: threading.Event,
+        enough: Callable[[], bool],
     ) -> Iterator[str]:
-        def enough() -> bool:
-            return stop.is_set() or (background and self._waited_for > 0)
-
         grammar = _grammar(schema) if schema is not None else None
         self._read(messages, max_tokens, background=background, stop=enough)
         yield from self._llama.write(self._llama.slots[background], max_tokens, enough, grammar)

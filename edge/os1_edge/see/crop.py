@@ -84,7 +84,7 @@ def looked_at(
     clear = [pair for pair in things if pair[0] >= CLEARLY]
     share, best = min(clear, key=lambda pair: pair[1].box[2] * pair[1].box[3]) if clear else things[0]
     for other_share, other in things:
-        if other is not best and other_share >= TOO_CLOSE * share and not _nested(best.box, other.box):
+        if other is not best and other_share >= TOO_CLOSE * share and not holds_middle(other.box, best.box):
             return None, f"the gaze lies between a {best.label} and a {other.label}"
     return best, f"the {best.label} holds {100 * share:.0f} % of the gaze"
 
@@ -100,10 +100,10 @@ def held_by(box: Box, x: float, y: float, error: float) -> float:
     return between(left, left + wide, x) * between(top, top + high, y)
 
 
-def _nested(small: Box, large: Box) -> bool:
-    """Does the middle of the one lie in the other?"""
-    x, y = small[0] + small[2] / 2, small[1] + small[3] / 2
-    return large[0] <= x <= large[0] + large[2] and large[1] <= y <= large[1] + large[3]
+def holds_middle(box: Box, other: Box) -> bool:
+    """Does the middle of ``other`` lie in ``box``: are both of the same place?"""
+    x, y, wide, high = other
+    return box[0] <= x + wide / 2 <= box[0] + box[2] and box[1] <= y + high / 2 <= box[1] + box[3]
 
 
 def _at_least(low: float, high: float, half: float) -> tuple[float, float]:

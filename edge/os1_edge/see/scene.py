@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from os1_edge.events import Gaze, Image
-from os1_edge.see.crop import Crop, choose_crop
+from os1_edge.see.crop import Crop, choose_crop, holds_middle
 from os1_edge.see.faces import Face, Finder
 from os1_edge.see.motion import Motion
 from os1_edge.see.objects import DetectedObject
@@ -70,6 +70,12 @@ class SceneDescription:
     """Width and height of the picture."""
     read_in: tuple[int, int, int, int] | None = None
     """The box in which `text` was read."""
+    crop: tuple[int, int, int, int] | None = None
+    """What the gaze rests on, with a rim; None where gaze does not help."""
+    at_s: float | None = None
+    """Session second of the picture that this describes; one that shows the same keeps the first one's."""
+    caption: str = ""
+    """What a vision model says of it, where one had the time."""
 
 
 class Detector(Protocol):
@@ -131,21 +137,23 @@ class SceneDescriber:
         if image is not None and self._reader is not None:
             x, y, wide, high = read_in = crop.box
             text = tuple(line.text for line in self._reader.read(image[y : y + high, x : x + wide]))
-        elif read_in is not None and not _about(read_in, crop):
+        elif read_in is not None and not holds_middle(read_in, crop.box):
             text, read_in = (), None
         told = describe(seen.objects, seen.light, seen.people, crop, text)
-        return replace(told, sharpness=seen.sharpness, size=seen.size, motion=seen.motion, read_in=read_in)
+        return replace(
+            told,
+            sharpness=seen.sharpness,
+            size=seen.size,
+            motion=seen.motion,
+            read_in=read_in,
+            crop=None if crop.whole else crop.box,
+            at_s=seen.at_s,
+        )
 
 
 def unusable(quality: Quality) -> SceneDescription:
     """What can be said of a picture that cannot be used."""
     return SceneDescription("", (), 0, quality.light, False, quality.reason)
-
-
-def _about(read_in: tuple[int, int, int, int], crop: Crop) -> bool:
-    """Are words from that box about what the crop shows? Both must be of the same place."""
-    x, y, wide, high = crop.box
-    return _holds(read_in, x + wide / 2, y + high / 2)
 
 
 def with_faces(objects: Sequence[DetectedObject], faces: Sequence[Face]) -> tuple[DetectedObject, ...]:
