@@ -14,7 +14,8 @@ from os1_edge.bench.rendered_wearer import RenderedWearer
 from os1_edge.config import GazeSettings
 from os1_edge.events import Blink
 from os1_edge.see.gaze.calibration import Calibration, CalibrationError
-from os1_edge.see.gaze.pupil import find_pupil
+from os1_edge.see.gaze.pupil import Pupil, find_pupil
+from os1_edge.see.gaze.steady import SizeWatch
 from os1_edge.see.gaze.track import GazeTracker, within
 
 SETTINGS = GazeSettings()
@@ -195,3 +196,39 @@ def test_looking_for_a_pupil_keeps_nothing(wearer: RenderedWearer) -> None:
     finally:
         tracemalloc.stop()
     assert grown < 5_000  # a frame is 29 kB
+
+
+def test_an_iris_whose_pupil_the_lid_hides_gives_no_gaze() -> None:
+    wearer = RenderedWearer(7)
+    tracker = GazeTracker(SETTINGS, calibrated(wearer, frames=6))
+    for number, look in enumerate(wearer.look(0, 0, frames=12)):
+        assert tracker.step(look.frame, number / 30).gaze
+    for number, look in enumerate(wearer.look(22, -14, frames=6), 12):  # far right and up
+        found = tracker.step(look.frame, number / 30)
+        assert found.gaze is None
+        assert found.pupil is None or found.pupil.confidence < 0.1
+    for number, look in enumerate(wearer.look(-15, 5, frames=6), 18):
+        last = tracker.step(look.frame, number / 30)
+    assert last.gaze
+
+
+def widths(*spans: tuple[float, int], watch: SizeWatch | None = None) -> list[float]:
+    """Confidence in the last of so many pupils of each width."""
+    watch = watch or SizeWatch()
+    told = []
+    for wide, count in spans:
+        for _ in range(count):
+            seen = watch.step(Pupil(50, 50, wide, wide * 0.8, 0, 0.9), 0.6)
+        told.append(round(seen.confidence, 2))
+    return told
+
+
+def test_a_pupil_may_widen_slowly_and_narrow_at_once() -> None:
+    assert widths((30, 60), (38, 60), (45, 60), (52, 90)) == [0.9] * 4
+    assert widths((40, 60), (15, 1)) == [0.9, 0.9]
+    assert widths((30, 60), (75, 1)) == [0.9, 0.0]
+
+
+def test_what_was_wrong_from_the_beginning_does_not_stay() -> None:
+    assert widths((75, 60), (30, 1)) == [0.9, 0.9]  # it was the iris that was found
+    assert widths((30, 300), (75, 100), (75, 60)) == [0.9, 0.0, 0.9]  # another eye: after 5 s

@@ -20,6 +20,7 @@ from os1_edge.see.gaze.free import FreeStart
 from os1_edge.see.gaze.pupil import Pupil, find_pupil
 from os1_edge.see.gaze.scene_camera import SceneCamera
 from os1_edge.see.gaze.slip import SlipWatch
+from os1_edge.see.gaze.steady import SizeWatch
 
 _TAP = 15
 """Frames that a tap looks back on: half a second at 30 a second."""
@@ -63,6 +64,7 @@ class GazeTracker:
         self._fixations = FixationFinder(settings.saccade_deg_s, settings.fixation_reach_deg)
         self._free: FreeStart | None = None
         self._slip = SlipWatch(*calibration.eyeball) if calibration and calibration.eyeball else None
+        self._sizes = SizeWatch()
         self._outside = OutsideShare()
         self._last: Pupil | None = None
         self._size: tuple[int, int] | None = None
@@ -80,7 +82,11 @@ class GazeTracker:
     def follow(self, pupil: Pupil | None, size: tuple[int, int], at_s: float) -> EyeSample:
         """`step` for a pupil that was found elsewhere, in a frame of ``size`` (width, height)."""
         scale = self._scale(size)
+        if size != self._size:
+            self._sizes = SizeWatch()
         self._size = size
+        if pupil is not None:
+            pupil = self._sizes.step(pupil, self.settings.least_confidence)
         self._last = pupil if pupil and pupil.confidence >= self.settings.least_confidence else None
         events: list[Fixation | Blink] = []
         ended = self._blinks.step(at_s, pupil)
