@@ -80,6 +80,8 @@ def test_a_passphrase_makes_the_same_key_again_and_another_one_another(tmp_path:
     )
     with pytest.raises(BadKey, match="empty"):
         keys.from_passphrase("", salt)
+    with pytest.raises(BadKey, match="UTF-8"):
+        keys.from_passphrase("caf\udce9 in another encoding", salt)
 
 
 def test_a_memory_locked_with_a_passphrase_asks_for_it_and_for_nothing_else(

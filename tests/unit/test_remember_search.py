@@ -15,6 +15,7 @@ from os1_edge.remember import derived, search
 from os1_edge.remember.associate import COST_S, associated
 from os1_edge.remember.forget import carry_out, foresee
 from os1_edge.remember.query import read_question
+from os1_edge.remember.ranking import Candidate, Weights, rank_candidates, recency
 from os1_edge.remember.recall import Recall, RecallRules
 from os1_edge.remember.rows import StoredEvent, StoredSummary, searched
 from os1_edge.remember.schema import DIMENSIONS
@@ -248,3 +249,72 @@ def test_recall_goes_on_after_something_was_forgotten_for_good(store: Store) -> 
     assert store.nearest_signs("turn", BAG.one("the blue boat"), 5)[0] == max(
         item for (item,) in store.rows("SELECT id FROM items")
     )
+
+
+def test_a_word_that_all_say_does_not_crowd_out_the_one_that_tells(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "POSTINGS", 5)
+    monkeypatch.setattr(search, "BY_WORDS", 3)
+    say(store, "Rosebud drank tea.", 9, vector=False)
+    for n in range(20):
+        say(store, f"Tea again, number {n}.", 1 - n / 100, session=f"s{n}", vector=False)
+    question = read_question("Did Rosebud like tea?", NOW, ())
+    found = Search(store).find(question, BAG.one("nothing of it"))
+    assert "Rosebud drank tea." in [candidate.text for candidate in found.candidates]
+
+
+def test_the_companions_own_words_are_no_memory(store: Store) -> None:
+    say(store, "The bike stands behind the shed.", speaker="os1")
+    assert recalled(store, "Where is the bike?", RecallRules(min_similarity=-1.0)) == []
+
+
+def test_a_question_asked_forty_times_does_not_hide_what_answers_it(store: Store) -> None:
+    asked = "Where does the wearer keep bikes?"
+    for n in range(search.BY_MEANING + 1):
+        say(store, asked, 1 + n, session=f"s{n}", vector=True)
+    event = StoredEvent(0, NOW, NOW, "shed", "", "Velos stay in sheds of the wearer.", "rule", 1)
+    row = derived.add_event(store, event, [], BAG.one(event.summary))
+    found = Search(store).find(read_question(asked, NOW, ()), BAG.one(asked))
+    assert ("event", row) in [(candidate.kind, candidate.ref_id) for candidate in found.candidates]
+
+
+@pytest.mark.parametrize(("minutes", "beside"), [(29, True), (31, False)])
+def test_of_turns_without_a_session_only_what_was_said_soon_before_is_beside(
+    minutes: int, beside: bool, store: Store
+) -> None:
+    say(store, "The bike?", 1 + minutes / 1440, session="")
+    say(store, "Behind the shed.", 1, session="")
+    found = Search(store).find(read_question("Where is the bike?", NOW, ()), BAG.one("bike"))
+    (told,) = (candidate for candidate in found.candidates if candidate.text == "Behind the shed.")
+    assert (told.before > 0.1) is beside
+    assert ("bike" in told.near) is beside
+
+
+def test_where_two_are_asked_about_it_does_not_matter_which_of_them_spoke(store: Store) -> None:
+    say(store, "The bike is blue.", speaker="other:Anna")
+    say(store, "The bike is blue, too.", speaker="other:Tom", session="t")
+    say(store, "The bike is blue, yes.", session="u")
+    recall = Search(store)
+    question = read_question("What did Anna and Tom say of the bike?", NOW, recall.people())
+    assert question.people == {"anna", "tom"}
+    found = recall.find(question, BAG.one("bike"))
+    ranked = rank_candidates(found.candidates, question, found.rarity, NOW, Weights(), 0, 0)
+    assert {r.features.speaker for r in ranked} == {0.5}
+
+
+def test_what_has_no_neighbours_is_not_ranked_below_what_has(store: Store) -> None:
+    line = Candidate("profile", 1, NOW, "The wearer has a bike.", meaning=0.8)
+    turn = Candidate("turn", 2, NOW, "I have a bike.", meaning=0.8, before=0.1, after=0.3)
+    question = read_question("Do I have a bike?", NOW, ())
+    ranked = {
+        r.candidate.kind: r.features
+        for r in rank_candidates([line, turn], question, {}, NOW, Weights(), 0, 0)
+    }
+    assert (ranked["profile"].before, ranked["profile"].after) == (0.4, 0.4)
+    assert (ranked["turn"].before, ranked["turn"].after) == (0.1, 0.3)
+
+
+def test_a_memory_from_before_the_clock_was_set_back_is_as_one_of_now() -> None:
+    assert recency(NOW + timedelta(days=365), NOW) == 1
+    assert recency(NOW - timedelta(days=30), NOW) == 0.5

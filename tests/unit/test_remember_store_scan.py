@@ -140,3 +140,25 @@ def test_a_packed_vector_is_nearly_the_vector() -> None:
     assert max(f.bit_count() for f in flipped) <= 8  # a value so small that it became zero
     assert unpack([]).shape == (0, 0)
     assert unpack([pack(np.zeros(4, np.float32))]).tolist() == [[0.0] * 4]
+
+
+def test_of_many_with_the_same_signs_the_nearest_is_found_by_its_values(tmp_path: Path) -> None:
+    store, (near,) = new(tmp_path), np.abs(units(1, seed=4))
+    wanted = near / np.linalg.norm(near)
+    say(store, "t0", "the one")
+    store.set_vector(1, wanted)
+    for n, other in enumerate(np.abs(units(60)), 1):
+        say(store, f"t{n}", f"another {n}")
+        store.set_vector(n + 1, other)
+    assert [turn.heard for turn, _ in store.nearest_turns(wanted, 1)] == ["the one"]
+    store.close()
+
+
+def test_the_nearest_turns_are_those_of_the_embedder_that_asks(tmp_path: Path) -> None:
+    store, (vector,) = new(tmp_path), units(1)
+    say(store, "t0", "made by the one before")
+    store.set_vector(1, vector)
+    assert store.nearest_turns(vector, 1)
+    store.set_embedder("another model")
+    assert store.nearest_turns(vector, 1) == []
+    store.close()

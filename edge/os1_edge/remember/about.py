@@ -86,10 +86,14 @@ def foresee_about(store: Store, what: str, found: Iterable[Mention]) -> Forgetti
 
 def words(text: str) -> frozenset[str]:
     """The stems of the words of ``text`` that carry meaning, without accents; of small words alone, those."""
+    found = re.findall(r"[^\W_]+(?:['’][^\W_]+)*", _plain(text))
+    return frozenset(_stem(w) for w in found if w not in _SMALL) or frozenset(_stem(w) for w in found)
+
+
+def _plain(text: str) -> str:
     if not text.isascii():
         text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    found = re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text.casefold())
-    return frozenset(_stem(w) for w in found if w not in _SMALL) or frozenset(_stem(w) for w in found)
+    return text.casefold()
 
 
 def _stem(word: str) -> str:
@@ -103,8 +107,12 @@ def _stem(word: str) -> str:
 
 
 def _saying(store: Store, wanted: frozenset[str]) -> Iterable[Mention]:
+    begins = [stem for stem in wanted if not re.search("['’]", stem)]
+
     def says(*texts: bytes) -> bool:
-        return wanted <= words(b" ".join(texts).decode(errors="replace"))
+        text = _plain(b" ".join(texts).decode(errors="replace"))
+        # a stem is the beginning of its word, so most texts need not be taken apart: ten times as quick
+        return all(stem in text for stem in begins) and wanted <= words(text)
 
     with store.reading() as db:
         db.create_function("says", -1, says, deterministic=True)

@@ -159,9 +159,12 @@ def from_passphrase(passphrase: str, salt: bytes) -> bytes:
     """The key that a passphrase makes with the salt of a memory file (its first 16 bytes), by scrypt.
 
     Raises:
-        BadKey: the passphrase is empty.
+        BadKey: the passphrase is empty, or no text.
     """
-    words = unicodedata.normalize("NFKC", passphrase).encode()
+    try:
+        words = unicodedata.normalize("NFKC", passphrase).encode()
+    except UnicodeEncodeError:
+        raise BadKey("the passphrase is not UTF-8 text; set the terminal to UTF-8") from None
     if not words:
         raise BadKey("the passphrase is empty")
     return hashlib.scrypt(
