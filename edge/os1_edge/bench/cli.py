@@ -17,13 +17,18 @@ PATH = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 ELSEWHERE = {
     "asr": ("os1_edge.bench.asr", "main"),
+    "compare": ("os1_edge.bench.results_cli", "compare"),
     "echo": ("os1_edge.bench.echo", "main"),
     "gaze": ("os1_edge.bench.gaze", "gaze"),
     "scene": ("os1_edge.bench.scene", "scene"),
     "memory": ("os1_edge.bench.memory_life", "main"),
     "prompt": ("os1_edge.bench.prompt", "prompt"),
+    "resident": ("os1_edge.bench.resident", "main"),
     "route": ("os1_edge.bench.route", "main"),
+    "show": ("os1_edge.bench.results_cli", "show"),
+    "soak": ("os1_edge.bench.soak", "main"),
     "speech": ("os1_edge.bench.speech", "main"),
+    "suggest": ("os1_edge.bench.results_cli", "suggest"),
     "turn": ("os1_edge.bench.turn", "turn"),
     "turns": ("os1_edge.bench.turns", "turns"),
 }
@@ -46,9 +51,38 @@ class Benches(click.Group):
         return found
 
 
-@click.group(cls=Benches)
-def bench() -> None:
-    """Measure the parts of OS-1 on this machine."""
+@click.group(cls=Benches, invoke_without_command=True)
+@click.option("--quick", is_flag=True, help="Two minutes at most instead of fifteen, and less measured.")
+@click.option("--only", multiple=True, help="A room such as hear, or a stage. Many may be given.")
+@click.option("--peers", is_flag=True, help="Other programs on the same work too (pip install 'os1[peers]').")
+@click.option("--threads", type=click.IntRange(1, 64), help="Cores to keep to; default: up to four.")
+@click.option("--rounds", type=click.IntRange(1, 20), default=2, show_default=True)
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("bench-out"), show_default=True
+)
+@click.option("--list", "listing", is_flag=True, help="Say what there is to measure.")
+@click.option("--json", "as_json", is_flag=True, help="Print the JSON for a program, too.")
+@click.pass_context
+def bench(
+    ctx: click.Context,
+    quick: bool,
+    only: tuple[str, ...],
+    peers: bool,
+    threads: int | None,
+    rounds: int,
+    out: Path,
+    listing: bool,
+    as_json: bool,
+) -> None:
+    """Measure OS-1 on this machine: every part of it, or by the commands below one part well.
+
+    Writes bench.json and bench.html to --out and prints a table. Ctrl-C ends it with what was measured by
+    then. Leave the machine alone meanwhile; it tells when something else was at work.
+    """
+    if ctx.invoked_subcommand is None:
+        from os1_edge.bench.whole import Asked, bench_all
+
+        bench_all(Asked(quick, only, peers, threads, rounds, out, listing, as_json))
 
 
 @bench.command("recall")

@@ -1,0 +1,1 @@
+"""The stages that `os1 bench` measures, a module a room."""
