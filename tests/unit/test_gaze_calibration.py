@@ -144,10 +144,11 @@ def edit(change: Callable[[dict[str, object]], object]) -> Callable[[str], str]:
         (edit(lambda d: d.update(version=2)), "version 2"),
         (edit(lambda d: d.pop("map")), "map"),
         (edit(lambda d: d["map"].update(radius=-1)), "radius"),  # type: ignore[attr-defined]
+        (edit(lambda d: d.update(eyeball=[1, 1, 0])), "eyeball"),
         (edit(lambda d: d.update(shift=[0, "x"])), "shift"),
         (lambda text: re.sub(r'"radius": ?[\d.]+', '"radius": NaN', text), "radius"),
     ],
-    ids=["cut", "empty", "a list", "deep", "newer", "no map", "negative", "a word", "no number"],
+    ids=["cut", "empty", "a list", "deep", "newer", "no map", "negative", "a point", "a word", "no number"],
 )
 def test_a_damaged_file_is_refused_in_one_line(
     five: Calibration, tmp_path: Path, spoil: Callable[[str], str], said: str

@@ -1,9 +1,13 @@
 """When a frame is taken, which is kept, and how large it may be when it leaves."""
 
+import re
+from pathlib import Path
+
 import cv2
 import numpy as np
 import pytest
 
+import os1_edge
 from os1_edge.config import See
 from os1_edge.see.camera import FrameTaker, NoFaceFinder
 from os1_edge.see.faces import Face, FaceStays
@@ -185,12 +189,25 @@ def test_a_taken_frame_is_upright_and_the_second_alike_is_not_kept() -> None:
     assert eye.due(20.0).yes
 
 
-def test_what_leaves_has_no_face_in_it() -> None:
+def test_what_leaves_has_no_face_in_it(caplog: pytest.LogCaptureFixture) -> None:
     sent = taker(OneFace()).release(with_face(), 1e6)
     seen = cv2.imdecode(np.frombuffer(sent.data, np.uint8), 1)
     assert seen[100:140, 100:140].std() < 60
+    assert caplog.text == ""
     open_ = taker(OneFace(), See(blur_faces=False)).release(with_face(), 1e6)
     assert cv2.imdecode(np.frombuffer(open_.data, np.uint8), 1)[100:140, 100:140].std() > 60
+    assert "blur_faces is off" in caplog.text
+
+
+def test_half_a_face_in_a_crop_is_found_as_the_whole_one() -> None:
+    class Whole(OneFace):
+        def find(self, image: np.ndarray, least: float = 0.5) -> tuple[Face, ...]:
+            return super().find(image, least) if image.shape[1] > 200 else ()
+
+    sent = taker(Whole()).release(with_face(), 1e6, box=(0, 80, 120, 80))
+    seen = cv2.imdecode(np.frombuffer(sent.data, np.uint8), 0)
+    assert seen.shape == (80, 120)
+    assert seen[20:60, 100:120].mean() > 60, "half a face would be black there"
 
 
 def test_a_face_that_stays_or_cannot_be_looked_for_keeps_the_frame_here() -> None:
@@ -198,3 +215,20 @@ def test_a_face_that_stays_or_cannot_be_looked_for_keeps_the_frame_here() -> Non
         taker(OneFace(stubborn=True)).release(with_face(), 1e6)
     with pytest.raises(NoFaceFinder, match="centerface"):
         taker(None).release(with_face(), 1e6)
+
+
+def test_pictures_are_encoded_for_release_alone_and_written_nowhere() -> None:
+    edge = Path(os1_edge.__file__).parent
+    made: dict[str, set[str]] = {}
+    for file in edge.rglob("*.py"):
+        if "bench" in file.relative_to(edge).parts:
+            continue  # renders and measures; never runs with a camera
+        for word in re.findall(r"imwrite|VideoWriter|imencode|JpegEncoder\(|blur_faces\(", file.read_text()):
+            made.setdefault(word, set()).add(file.relative_to(edge).as_posix())
+    # The album and shrink make what was released smaller; the marker is drawn, not taken.
+    again = {"see/album.py", "see/shrink.py", "see/gaze/cli.py"}
+    assert made == {
+        "imencode": {"see/jpeg.py", *again},
+        "JpegEncoder(": {"see/camera.py"},
+        "blur_faces(": {"see/camera.py", "see/faces.py"},
+    }

@@ -6,6 +6,7 @@ say what is kept, faces go before a frame is released. It holds no picture betwe
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 from os1_edge.config import See
@@ -17,6 +18,8 @@ from os1_edge.see.indicator import Ask, Indicator
 from os1_edge.see.jpeg import Jpeg, JpegEncoder, frame_budget
 from os1_edge.see.motion import Motion, MotionWatch
 from os1_edge.see.quality import Quality, judge_picture
+
+log = logging.getLogger(__name__)
 
 LONG_SIDE = 640
 """Pixels of the longer side of every frame (paper 3.3.2): a larger one is scaled down before it waits."""
@@ -59,6 +62,8 @@ class FrameTaker:
         self._settings = settings
         self.indicator = indicator
         self._faces = faces
+        if not settings.blur_faces:
+            log.warning("[see] blur_faces is off: pictures that leave the device or are written show faces")
         self._schedule = FrameSchedule(self._settings.every_s, self._settings.in_dialogue_s)
         self._keeper = Keeper()
         self._motion = MotionWatch()

@@ -118,7 +118,7 @@ class Calibration(_Part):
     scene_height: Annotated[int, Field(ge=1)]
     scene_fov_deg: Annotated[float, Field(gt=0, lt=170)]
     map: PolynomialMap | BallMap = Field(discriminator="kind")
-    eyeball: tuple[Finite, Finite, Finite] | None = None
+    eyeball: tuple[Finite, Finite, Positive] | None = None
     """Middle and turning radius of the eyeball in the eye picture, where the pupils' shapes told them."""
     shift: tuple[Finite, Finite] = (0.0, 0.0)
     """Pixels by which a tap moved the pupil's place; (0, 0) as calibrated."""
