@@ -202,10 +202,11 @@ class Converse(_Section):
     ablation: Literal["none", "without profile", "without profile and history", "without context"] = "none"
     """What replies may not rest on; for evaluation."""
     agents: Literal["rules", "model"] = "rules"
-    """Who plans the dialogue, proposes what to look up and tells where the wearer is: plain rules; or a language
-    model too, between the turns and inline where it fits the budget. Half a billion parameters plan worse."""
+    """Who plans the dialogue, proposes what to look up and tells where the wearer is: plain rules; or a
+    language model too, between the turns and inline where it fits the budget."""
     voice_to_voice_s: Annotated[float, Field(ge=0.3, le=10)] = 1.0
-    """From the wearer's last sound to the reply's first: what agents do inline must leave room for the rest."""
+    """From the wearer's last sound to the reply's first: what agents do inline must leave room for the
+    rest."""
     persona: str = "companion"
     """"companion", "listener", "lively", "plain", or the path of a file of one's own (docs/converse.md)."""
     questions: Literal["none", "few", "some", "many"] | Share | None = None
