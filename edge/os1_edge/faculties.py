@@ -15,6 +15,7 @@ from os1_edge.hear.recogniser import Recogniser, make_recogniser
 from os1_edge.hear.vad import SileroVad
 from os1_edge.offload.channels import Trust
 from os1_edge.offload.local import LocalLlama
+from os1_edge.offload.opening import default_file
 from os1_edge.offload.remote import RemoteEngine, read_secret
 from os1_edge.offload.vision import LocalVision
 from os1_edge.remember.embed import Embedder
@@ -75,7 +76,12 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
         asr=make_recogniser(hear.engine, paths[hear.asr_model], hear.language, hear.threads),
         eyes=_eyes(config.see, paths),
         memory=Memory(store, embedder, rules, remember.event_threshold, config.converse.session_gap_s),
-        llm=LocalLlama(paths[config.converse.model], config.converse.threads, config.converse.context_tokens),
+        llm=LocalLlama(
+            paths[config.converse.model],
+            config.converse.threads,
+            config.converse.context_tokens,
+            default_file(),
+        ),
         far=server(config),
         voice=Piper(paths[config.speak.voice], config.speak.speed, threads=config.speak.threads),
         faces=FaceFinder(paths["centerface"]) if config.see.blur_faces else None,

@@ -157,3 +157,56 @@ def test_it_does_not_answer_about_pictures_that_it_cannot_see(llama: LocalLlama)
     shown = Message("user", "What is this?", (b"a picture",))
     with pytest.raises(EngineError, match="cannot see pictures"):
         asyncio.run(text(llama.stream([SYSTEM, shown], 8, task="caption")))
+
+
+# The opening of every prompt, kept from one start to the next.
+
+ENDS = ("The wearer says: I am tired of my work.", "Why is the sky blue?")
+
+
+class Start:
+    """One start: what it wrote behind the opening, and how many tokens it had to read for the opening."""
+
+    def __init__(self, model: Path, file: Path, *, context: int = 2048, opening: Message = SYSTEM) -> None:
+        engine = LocalLlama(model, 2, context, file)
+        begin = [opening, FACT, Message("assistant", "On level three.")]
+        decoded: list[int] = []
+        decode = engine._llama._decode
+
+        def counted(slot, tokens, stop, *, logits):  # type: ignore[no-untyped-def]
+            decoded.append(len(tokens))
+            decode(slot, tokens, stop, logits=logits)
+
+        engine._llama._decode = counted  # type: ignore[method-assign]
+
+        async def go() -> tuple[float | None, list[str]]:
+            took = await engine.open([*begin, Message("user", "Hello.")])
+            self.read = sum(decoded)
+            return took, [await text(engine.stream([*begin, Message("user", end)], 16)) for end in ENDS]
+
+        self.took, self.replies = asyncio.run(go())
+        engine.close()
+
+
+def test_the_next_start_takes_the_opening_from_a_file_and_writes_the_same(
+    pulled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    model, file = pulled("qwen2.5-0.5b"), tmp_path / "cache" / "opening.kv"
+    first = Start(model, file)
+    assert first.read > 50
+    again = Start(model, file)
+    assert again.read == 0
+    assert again.replies == first.replies
+    assert again.took == first.took  # what the reading took then: the device's pace is known at once
+    assert [one.name for one in file.parent.iterdir()] == ["opening.kv"]
+    assert file.stat().st_mode & 0o77 == 0
+
+
+def test_an_opening_of_another_kind_is_read_anew_and_replaces_the_file(
+    pulled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    model, file = pulled("qwen2.5-0.5b"), tmp_path / "opening.kv"
+    Start(model, file, opening=Message("system", "You speak like a pirate."))
+    found = Start(model, file)
+    assert found.read > 50
+    assert Start(model, file).read == 0

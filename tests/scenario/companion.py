@@ -157,9 +157,14 @@ class Engine:
     prompts: list[list[Message]] = field(default_factory=list)
 
     primed: list[list[Message]] = field(default_factory=list)
+    opened: list[list[Message]] = field(default_factory=list)
 
     async def prime(self, messages: Sequence[Message]) -> None:
         self.primed.append(list(messages))
+
+    async def open(self, messages: Sequence[Message]) -> float:
+        self.opened.append(list(messages))
+        return 1.0
 
     async def stream(
         self, messages: Sequence[Message], max_tokens: int, **_: object

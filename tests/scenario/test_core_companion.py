@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable
@@ -14,9 +15,10 @@ from companion import VOICE_RATE, Companion, Engine, Voice
 
 from os1_edge.app import TURNS_WAITING, VIEWS_KEPT
 from os1_edge.config import Config
-from os1_edge.converse.prompt import NOTED, examples
+from os1_edge.converse.manners import Manners
+from os1_edge.converse.prompt import NOTED, examples, system_message
 from os1_edge.events import AudioFrame
-from os1_edge.offload.engine import EngineError
+from os1_edge.offload.engine import EngineError, Message
 
 STORY = " ".join(f"Number{i}" for i in range(20)) + "."
 SECRET = "My password is swordfish."
@@ -363,3 +365,13 @@ def test_a_session_lived_twice_is_the_same(make: Callable[[Companion], Companion
     second = make(Companion(tmp_path / "2", Engine(echo))).live()
     assert first.told() == second.told()
     assert first.ended_s == second.ended_s
+
+
+def test_what_is_kept_for_the_next_start_tells_nothing_of_the_wearer(tmp_path: Path) -> None:
+    tasks: list[asyncio.Future[None]] = []  # a task that nobody holds may be gone before it has run
+    Companion(tmp_path).say(1.0, "I am allergic to peanuts.").live()
+    told = Companion(tmp_path).say(1.0, "What should I have for dinner?")
+    told.do(4.0, lambda os1: tasks.append(asyncio.ensure_future(os1.warm()))).live()
+    assert "peanuts" in str(told.engine.prompts), "the memory of the day before is there"
+    persona = Manners.of(Config().converse).persona.text
+    assert told.engine.opened == [[system_message(persona), *examples(), Message("user", "Hello.")]]

@@ -24,6 +24,7 @@ from os1_edge.hear.recogniser import Recogniser
 from os1_edge.hear.vad import SileroVad
 from os1_edge.offload.engine import Message, Schema, Task
 from os1_edge.offload.local import LocalLlama
+from os1_edge.offload.opening import default_file
 from os1_edge.offload.remote import RemoteEngine
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.memory import Memory
@@ -123,6 +124,10 @@ class Overheard:
         """See ``LanguageEngine``."""
         await self._engine.prime(messages)
 
+    async def open(self, messages: Sequence[Message]) -> float | None:
+        """See ``LocalLlama``."""
+        return await self._engine.open(messages)
+
     async def stream(
         self,
         messages: Sequence[Message],
@@ -161,7 +166,7 @@ def load(config: Config, memory_file: Path, key: bytes, far: RemoteEngine | None
     """
     model = os1_models.path(config.converse.model)
     embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
-    llm = LocalLlama(model, config.converse.threads, config.converse.context_tokens)
+    llm = LocalLlama(model, config.converse.threads, config.converse.context_tokens, default_file())
     store = Store(memory_file, key, embedder=embedder.name)
     remember = config.remember
     memory = Memory(

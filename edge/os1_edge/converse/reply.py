@@ -79,7 +79,7 @@ class Replier:
 
     async def warm(self) -> None:
         """Has the engine read the prompt's beginning ahead of the first turn."""
-        await self._engine.prime([*self._opening, Message("user", "Hello.")])
+        await self._engine.open([*self._opening, Message("user", "Hello.")])
 
     async def prepare(
         self,

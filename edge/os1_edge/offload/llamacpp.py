@@ -177,6 +177,28 @@ class LlamaCpp:
         """Has ``slot`` hold nothing."""
         self._forget(slot, 0)
 
+    def state(self, slot: Slot) -> bytes:
+        """What the model made of the tokens that ``slot`` holds."""
+        size = self._c.llama_state_seq_get_size(self._context, slot.number)
+        out = (ctypes.c_uint8 * size)()
+        return bytes(out[: self._c.llama_state_seq_get_data(self._context, out, size, slot.number)])
+
+    def restore(self, slot: Slot, tokens: Sequence[int], state: bytes) -> bool:
+        """Has ``slot`` hold ``tokens`` without reading them, from their ``state``; whether it took."""
+        self.clear(slot)
+        data = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
+        if self._c.llama_state_seq_set_data(self._context, data, len(state), slot.number) != len(state):
+            self._c.llama_memory_seq_rm(self._memory, slot.number, -1, -1)
+            return False
+        slot.tokens[:] = tokens
+        return True
+
+    @property
+    def build(self) -> str:
+        """llama.cpp's version and what of the processor it uses; a state is another build's no more than
+        another model's."""
+        return f"{self._c.__version__} {self._c.llama_print_system_info().decode()}"
+
     def held(self) -> int:
         """Tokens that all slots hold together."""
         return sum(len(slot.tokens) for slot in self.slots)

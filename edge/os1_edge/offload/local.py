@@ -13,9 +13,11 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from time import perf_counter
 
 from os1_edge.offload.engine import EngineError, Message, Preempted, Schema, Task
 from os1_edge.offload.llamacpp import LlamaCpp, Stopped
+from os1_edge.offload.opening import Kept, digest_of_model, keep, kept, key_of
 
 AHEAD = 2
 """Pieces of text written before somebody takes them. Who takes a clause away to be spoken does not come back
@@ -28,18 +30,22 @@ GLANCE_S = 0.05
 class LocalLlama:
     """One loaded GGUF model, always at temperature 0."""
 
-    def __init__(self, model: Path, threads: int = 2, context: int = 4096) -> None:
+    def __init__(
+        self, model: Path, threads: int = 2, context: int = 4096, opening_file: Path | None = None
+    ) -> None:
         """Loads ``model``.
 
         Args:
             model: a GGUF file with a chat template.
             threads: CPU threads.
             context: tokens of prompt and answer together.
+            opening_file: where what was read by ``open`` is kept for the next start.
 
         Raises:
             EngineError: the file is no GGUF model.
         """
         self.name = model.stem
+        self._model, self._threads, self._opening_file = model, threads, opening_file
         self._llama = LlamaCpp(model, threads, context)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="llama")
         self._waited_for = 0
@@ -110,11 +116,54 @@ class LocalLlama:
 
     async def prime(self, messages: Sequence[Message]) -> None:
         """See ``LanguageEngine.prime``."""
+
+        def work(stop: Callable[[], bool]) -> None:
+            with suppress(Stopped, EngineError):  # whoever needs it reads the rest, or is told
+                self._read(messages, 0, background=False, stop=stop)
+
+        await self._ahead(work)
+
+    async def open(self, messages: Sequence[Message]) -> float | None:
+        """Reads a beginning that is the same at each start and tells nothing of the wearer, or takes what an
+        earlier start made of it.
+
+        Returns:
+            Seconds that reading it takes, now or then; ``None``: it was not read to its end.
+        """
+        took: list[float] = []
+
+        def work(stop: Callable[[], bool]) -> None:
+            with suppress(Stopped, EngineError):
+                took.append(self._open(messages, stop))
+
+        await self._ahead(work)
+        return took[0] if took else None
+
+    def _open(self, messages: Sequence[Message], stop: Callable[[], bool]) -> float:
+        slot, tokens = self._llama.slots[0], self._llama.prompt(messages)
+        key = None
+        if self._opening_file is not None and not slot.tokens:
+            with suppress(OSError):  # the model's file is gone since: nothing to tell it by
+                model = digest_of_model(self._model)
+                context = self._llama.context_tokens
+                key = key_of(model, self._llama.build, context, self._threads, tokens)
+        if self._opening_file is not None and key is not None:
+            one = kept(self._opening_file, key)
+            if one is not None and self._llama.restore(slot, tokens, one.state):
+                return one.read_s
+        began = perf_counter()
+        self._read(messages, 0, background=False, stop=stop)
+        read_s = perf_counter() - began
+        if self._opening_file is not None and key is not None:
+            keep(self._opening_file, key, Kept(self._llama.state(slot), read_s))
+        return read_s
+
+    async def _ahead(self, read: Callable[[Callable[[], bool]], None]) -> None:
+        """Does what can be given up at any time, before any background job."""
         stop = threading.Event()
 
         def work() -> None:
-            with suppress(Stopped, EngineError):  # whoever needs it reads the rest, or is told
-                self._read(messages, 0, background=False, stop=stop.is_set)
+            read(stop.is_set)
 
         self._waited_for += 1
         job = asyncio.get_running_loop().run_in_executor(self._worker, work)

@@ -40,6 +40,17 @@ class Near:
         if tokens >= ENOUGH:
             self._model.sample(tokens, 0, self._clock.now() - began)
 
+    async def open(self, messages: Sequence[Message]) -> None:
+        """Reads what every prompt begins with, or takes it from an earlier start, with the pace of then."""
+        opening = getattr(self._engine, "open", None)
+        if opening is None:
+            await self.prime(messages)
+            return
+        tokens, took = self.unread(messages), await opening(messages)
+        if took is not None:
+            self._read = tuple(messages)
+            self._model.sample(tokens, 0, took)
+
     def unread(self, messages: Sequence[Message]) -> int:
         """Tokens of a prompt that would have to be read, about."""
         known, same = self._read, 0

@@ -7,12 +7,12 @@ it would mostly be in vain.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from os1_edge.offload.budget import Budget
-from os1_edge.offload.engine import LanguageEngine, Task
+from os1_edge.offload.engine import LanguageEngine, Message, Task
 from os1_edge.offload.link import WHY, Link, works
 
 Policy = Literal["prefer-quality", "prefer-private", "prefer-battery"]
@@ -51,6 +51,10 @@ class RoutedEngine(LanguageEngine, Protocol):
     @property
     def decision(self) -> Decision:
         """Of the newest answer that somebody waits for; from its first text on."""
+        ...
+
+    async def open(self, messages: Sequence[Message]) -> None:
+        """Reads what every prompt begins with; it tells nothing of the wearer, so that it may be kept."""
         ...
 
 

@@ -93,6 +93,11 @@ class Router:
         self._begin_watching()
         await self._near.prime(messages)
 
+    async def open(self, messages: Sequence[Message]) -> None:
+        """See ``RoutedEngine.open``."""
+        self._begin_watching()
+        await self._near.open(messages)
+
     def wearer_speaks(self) -> None:
         """A question may follow: the link is looked at while the wearer speaks."""
         self._begin_watching()
