@@ -268,3 +268,11 @@ def test_what_only_the_rest_together_says_goes_too(store: Store) -> None:
     forget.carry_out(store, foresee_about(store, "surgeon Berlin", about(store, "surgeon Berlin")))
     assert about(store, "surgeon Berlin") == []
     assert len(store.turns()) == 2
+
+
+def test_an_event_of_which_only_the_rest_together_says_it_goes_too(store: Store) -> None:
+    seen = [see(store, "gym", 0), see(store, "gym", 1), see(store, "park", 2, "Berlin looks wonderful.")]
+    event(store, seen, "At the gym, thinking of Berlin.", 0)
+    forget.carry_out(store, foresee_about(store, "gym Berlin", about(store, "gym Berlin")))
+    assert about(store, "gym Berlin") == []
+    assert len(store.stored_contexts()) == 3
