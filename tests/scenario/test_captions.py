@@ -86,7 +86,10 @@ def test_what_the_vision_model_saw_is_told_beside_the_detectors_facts(told: Tell
 def test_a_caption_that_is_not_written_yet_delays_no_reply(told: Tell) -> None:
     quick = told(Vision(0.0)).show(0.0, "A table.").say(1.0, "What is this?").live().turns[0]
     vision = Vision(60.0)
-    lived = told(vision).show(0.0, "A table.").say(1.0, "What is this?").live()
+    begun: list[int] = []
+    lived = told(vision).show(0.0, "A table.").say(1.0, "What is this?")
+    lived.do(1.8, lambda _: begun.append(len(vision.shown))).live()
+    assert begun == [1], "none while they speak"
     assert lived.turns[0].spoke_at_s == quick.spoke_at_s
     assert "The picture" not in asked(lived)[0]
     assert vision.stopped, "the cores are for the wearer"
