@@ -162,3 +162,19 @@ def test_the_nearest_turns_are_those_of_the_embedder_that_asks(tmp_path: Path) -
     store.set_embedder("another model")
     assert store.nearest_turns(vector, 1) == []
     store.close()
+
+
+def test_what_is_scanned_shrinks_with_what_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget, "CHUNK", 1)  # so that two of sqlite-vec's chunks are many
+    store = new(tmp_path)
+    with store.transaction():
+        for n in range(1030):
+            say(store, f"t{n}", f"number {n}")
+    assert store.rows("SELECT count(*) FROM item_bits_chunks") == [(2,)]
+    gone = [("turn", n) for n in range(4, 1024, 4)]
+    forget.carry_out(store, forget.foresee(store, gone), clear_file=False)
+    assert store.rows("SELECT count(*) FROM item_bits_chunks") == [(1,)]
+    assert len(store.nearest_signs("turn", units(1)[0], 2000)) == 1030 - len(gone)
+    store.close()
