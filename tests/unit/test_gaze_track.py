@@ -232,3 +232,15 @@ def test_a_pupil_may_widen_slowly_and_narrow_at_once() -> None:
 def test_what_was_wrong_from_the_beginning_does_not_stay() -> None:
     assert widths((75, 60), (30, 1)) == [0.9, 0.9]  # it was the iris that was found
     assert widths((30, 300), (75, 100), (75, 60)) == [0.9, 0.0, 0.9]  # another eye: after 5 s
+
+
+def test_without_calibration_frames_of_a_new_size_begin_anew() -> None:
+    def followed(*sizes: int) -> list[object]:
+        tracker, told = GazeTracker(SETTINGS), []
+        for number, side in enumerate(sizes):
+            pupil = Pupil(0.45 * side, 0.55 * side, 0.2 * side, 0.18 * side, 0, 0.9)
+            gaze = tracker.follow(pupil, (side, side), number / 30).gaze
+            told.append((round(gaze.x), round(gaze.y)) if gaze else None)
+        return told
+
+    assert followed(*[192] * 40, *[384] * 20)[40:] == followed(*[384] * 20)

@@ -83,7 +83,8 @@ class GazeTracker:
         """`step` for a pupil that was found elsewhere, in a frame of ``size`` (width, height)."""
         scale = self._scale(size)
         if size != self._size:
-            self._sizes = SizeWatch()
+            # Another camera, or another mode of it: pixels of the frames before mean nothing in these.
+            self._sizes, self._free = SizeWatch(), None
         self._size = size
         if pupil is not None:
             pupil = self._sizes.step(pupil, self.settings.least_confidence)
