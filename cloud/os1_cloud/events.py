@@ -23,6 +23,8 @@ class Ask:
     """The engine that is to answer; empty: the server chooses."""
     background: bool = False
     latest_only: bool = False
+    prime: bool = False
+    """Only the prompt is to be read: the answer has no text."""
     pictures: tuple[Picture, ...] = field(default=(), repr=False)
     """They belong to the last turn."""
     trace: str = ""
@@ -94,7 +96,7 @@ class Record:
     pieces: int = 0
     finished: Finished | None = None
     outcome: Why | str = ""
-    """"answered", "gone" (its client went away), "failed", or why it was refused."""
+    """"answered", "read" (a prime), "gone" (its client went away), "failed", or why it was refused."""
 
 
 class Watcher(Protocol):

@@ -129,7 +129,7 @@ class Job:
                 if late is not None:
                     raise late
                 await self._answer(record.placed)
-            record.outcome = "answered"
+            record.outcome = "read" if self.ask.prime else "answered"
         except Refused as e:
             error, record.outcome = e, e.why
         except asyncio.CancelledError:
@@ -157,10 +157,12 @@ class Job:
                     record.first = now if record.first is None else record.first
                     if isinstance(part, Piece):
                         record.pieces += 1
-                        self._add(Delta(part.text))
+                        if not self.ask.prime:
+                            self._add(Delta(part.text))
                         continue
                     record.finished = part
-                    self._places.learn(self.ask.task, record.first - placed, now - placed)
+                    if not self.ask.prime:
+                        self._places.learn(self.ask.task, record.first - placed, now - placed)
                     self._add(
                         Done(part, placed - record.arrived, record.first - placed, now - record.arrived)
                     )

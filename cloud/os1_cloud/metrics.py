@@ -72,11 +72,12 @@ class Metrics:
         ended = record.ended if record.ended is not None else record.arrived
         if record.placed is not None:
             self._wait.labels(record.kind).observe(record.placed - record.arrived)
-            if record.first is not None:
+            if record.first is not None and record.outcome != "read":
                 self._first.labels(record.model, record.task).observe(record.first - record.placed)
         if record.finished is not None:
             done = record.finished
-            self._answer.labels(record.model, record.task).observe(ended - record.arrived)
+            if record.outcome != "read":
+                self._answer.labels(record.model, record.task).observe(ended - record.arrived)
             for what, count in (
                 ("read", done.prompt_tokens - done.cached_tokens),
                 ("cached", done.cached_tokens),

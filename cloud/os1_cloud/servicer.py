@@ -27,7 +27,7 @@ from os1_proto.assist.v1 import (
 )
 
 log = logging.getLogger(__name__)
-FEATURES = ("json_schema", "resume", "answer_prefix", "latest_only")
+FEATURES = ("json_schema", "resume", "answer_prefix", "latest_only", "prime")
 TEXT: tuple[Task, ...] = ("reply", "context", "plan", "consolidate")
 
 

@@ -115,7 +115,7 @@ def read_ask(request: pb.AskRequest, deadline_s: float | None, caller: str, trac
     budget = read_budget(request.budget, deadline_s)
     prompt = Prompt(
         _turns(request),
-        min(request.max_tokens or DEFAULT_TOKENS, MAX_TOKENS),
+        1 if request.prime else min(request.max_tokens or DEFAULT_TOKENS, MAX_TOKENS),
         request.json_schema,
         f"{caller}/{request.session_id}" if request.session_id else "",
         request.answer_prefix,
@@ -128,8 +128,9 @@ def read_ask(request: pb.AskRequest, deadline_s: float | None, caller: str, trac
         prompt,
         caller,
         request.model,
-        request.background,
+        request.background or request.prime,
         request.latest_only,
+        request.prime,
         _pictures(request),
         trace if TRACE.fullmatch(trace) else "",
     )

@@ -305,3 +305,25 @@ def test_nothing_that_was_said_is_logged(caplog: pytest.LogCaptureFixture) -> No
     assert "the-id" in caplog.text
     for word in ("ASKED", "ANSWERED", "SESSION"):
         assert word not in caplog.text
+
+
+def test_a_prompt_that_is_read_ahead_has_no_text_makes_way_and_teaches_nothing() -> None:
+    async def story() -> None:
+        async with world() as w:
+            w.engine.go.put_nowait("thrown away")
+            w.engine.go.put_nowait(".")
+            assert await kinds(w.ask("p", prime=True, max_tokens=50)) == ["accepted", "done"]
+            assert w.engine.prompts[0].max_tokens == 1
+            assert w.answerer.load().first_token_s is None
+            reading = w.ask("q", prime=True)
+            assert await reading.read() is not grpc.aio.EOF
+            await until(lambda: w.engine.at_work == 1)
+            asked = w.ask("r")  # the only place is taken
+            code, why = await refused(reading)
+            assert (code, why.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, pb.REASON_QUEUE_FULL)
+            w.engine.go.put_nowait("here")
+            w.engine.go.put_nowait(".")
+            assert await kinds(asked) == ["accepted", "delta", "done"]
+            assert w.answerer.load().first_token_s is not None
+
+    timeline(story)

@@ -97,6 +97,38 @@ def test_what_was_read_for_a_wearer_is_kept_while_others_ask_and_never_serves_th
     run(story)
 
 
+def test_what_was_read_ahead_is_not_read_again_by_the_question(model: Path) -> None:
+    async def story() -> None:
+        engine = await loaded(model)
+        _, ahead = await answered(engine, prompt("Who was", "ann/s", tokens=1, said=LONG))
+        _, asked = await answered(engine, prompt("Who was met?", "ann/s", said=LONG))
+        assert ahead.cached_tokens == 0
+        assert asked.cached_tokens > 0.9 * asked.prompt_tokens
+        await ended(engine)
+
+    run(story)
+
+
+def test_a_reading_that_made_way_is_gone_on_with(slow: Path) -> None:
+    """What whole batches have read is kept."""
+
+    async def story() -> None:
+        engine = await loaded(slow)
+        for tries in range(5):  # until it was stopped in the middle
+            session = f"ann/{tries}"
+            reading = asyncio.create_task(answered(engine, prompt("Who", session, tokens=1, said=LONG * 2)))
+            await asyncio.sleep(0.25 * 2**tries)
+            reading.cancel()
+            await asyncio.wait((reading,))
+            _, asked = await answered(engine, prompt("Who was met?", session, tokens=1, said=LONG * 2))
+            if reading.cancelled() and asked.cached_tokens:
+                break
+        assert 64 <= asked.cached_tokens < asked.prompt_tokens
+        await ended(engine)
+
+    run(story)
+
+
 def test_an_answer_goes_on_behind_what_the_wearer_has_heard(model: Path) -> None:
     async def story() -> None:
         engine = await loaded(model)

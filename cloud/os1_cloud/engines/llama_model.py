@@ -18,8 +18,9 @@ from os1_cloud.engines import BadSchema, EngineError, TooLong
 from os1_cloud.engines.child import Stop
 from os1_cloud.engines.frames import Frame
 
-BATCH = 256
-"""Prompt tokens read in one call; the abort callback is asked many times in between."""
+BATCH = 64
+"""Prompt tokens read in one call. Whoever is stopped keeps what whole calls have read, so a prime that makes
+way for its question loses little."""
 SESSIONS = 32
 """What was read for this many wearers is kept aside."""
 KEPT_BYTES = 512 * 1024**2

@@ -23,7 +23,7 @@ class Sides:
     here: Callable[[], AsyncGenerator[str, None]]
     """The device's own answer, from its beginning."""
     near: Near
-    leave: Callable[[Coroutine[Any, Any, None]], None]
+    leave: Callable[[Coroutine[Any, Any, None]], object]
     """Is given what is to be ended without anybody's waiting for it."""
     failed: Callable[[Failure, float], None]
     """Is told that the server broke off."""

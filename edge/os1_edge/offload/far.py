@@ -39,6 +39,8 @@ class Question:
     """Whether the device may answer at the same time."""
     spent_s: float = 0.0
     """Seconds of the budget that were spent before it is asked."""
+    prime: bool = False
+    """Only to be read: a question that begins like it may follow."""
 
 
 @dataclass(frozen=True, slots=True)

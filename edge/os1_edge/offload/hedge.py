@@ -151,7 +151,7 @@ async def race(
     begin_near: Callable[[], AsyncGenerator[str, None]],
     decision: Decision,
     clock: Clock,
-    behind: Callable[[Coroutine[Any, Any, None]], None],
+    behind: Callable[[Coroutine[Any, Any, None]], object],
 ) -> Outcome:
     """The first text of whichever side has one first. The loser is told to stop; ``behind`` is given what is
     left to do until it has.

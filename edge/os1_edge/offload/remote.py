@@ -99,7 +99,8 @@ class RemoteEngine:
         budget = question.budget
         request = pb.AskRequest(
             request_id=question.request_id,
-            session_id=self._session,
+            # A session's prompts share their beginning; those of other tasks would push it out.
+            session_id=f"{self._session}.{question.task}",
             budget=pb.Budget(
                 first_token_ms=round(budget.first_token_s * 1000),
                 total_ms=round(budget.total_s * 1000),
@@ -111,6 +112,8 @@ class RemoteEngine:
             max_tokens=question.max_tokens,
             json_schema=json.dumps(question.schema) if question.schema is not None else "",
             hedged=question.hedged,
+            prime=question.prime,
+            background=question.prime,  # to a server that knows no prime
         )
         left = max(budget.total_s - question.spent_s, 0.001)
         metadata = (*self._metadata, ("traceparent", _trace(question.request_id)))

@@ -8,7 +8,7 @@ it would mostly be in vain.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from os1_edge.offload.budget import Budget
@@ -23,6 +23,10 @@ MARGIN_S = 0.05
 
 NOTICE_S = 0.15
 """A server that has not even taken a question by so long after it should have is not waited for."""
+
+
+FRESH = 16
+"""Tokens of a question that nobody can have read ahead: the last second's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +233,23 @@ def decide(state: State, job: Job, budget: Budget) -> Decision:
         why = _words(high, within, "maybe only after")
         why += "; trying both costs battery" if frugal else "; both were tried often enough"
     return Decision("local", why)
+
+
+def reads_ahead(state: State, job: Job, budget: Budget) -> tuple[bool, bool]:
+    """Who reads while the wearer still speaks: (the device, the server).
+
+    The server, where it would be asked once the device has read, but not over a network that costs. The
+    device, unless it keeps the budget with all that it has not read yet, even after the server was waited
+    for: reading costs battery, and where both share cores, the server's first word.
+    """
+    ready = decide(state, replace(job, tokens=min(job.tokens, FRESH)), budget)
+    if ready.route == "local":
+        return True, False
+    decision = decide(state, job, budget)
+    latest = budget.first_token_s - state.local.p95_s(job) - MARGIN_S
+    sure = state.cloud is not None and state.cloud.known and not decision.doubtful
+    spare = sure and decision.cloud_high_s is not None and decision.cloud_high_s <= latest
+    return not spare, not state.metered
 
 
 def _words(seconds: float, within: float, when: str) -> str:

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from os1_edge.clock import Clock
+from os1_edge.offload.ahead import Ahead
 from os1_edge.offload.answer import Sides, carried
 from os1_edge.offload.budget import Allowance, Budget, budgets
 from os1_edge.offload.engine import EngineError, LanguageEngine, Message, Schema, Task
@@ -26,7 +27,7 @@ from os1_edge.offload.journal import Journal, Taken, stamp
 from os1_edge.offload.ladder import Pictures, Reencode, told
 from os1_edge.offload.link import Link
 from os1_edge.offload.near import LETTERS, Near
-from os1_edge.offload.route import Decision, Job, Rules, State, decide
+from os1_edge.offload.route import Decision, Job, Rules, State, decide, reads_ahead
 from os1_edge.offload.watch import Watch
 
 LOCAL = Decision("local", "no offload server is configured")
@@ -80,6 +81,7 @@ class Router:
         self._watching: asyncio.Task[None] | None = None
         self._behind: set[asyncio.Task[None]] = set()
         """Lost sides that are ending, and the journal's newest write; bounded by ``CLOSING``."""
+        self._ahead = Ahead(far, clock, self._leave) if far is not None else None
         self._writing = False
         self.private = False
         """Nothing leaves while this is set."""
@@ -89,9 +91,10 @@ class Router:
         """Where the newest answer that somebody waits for was made, and why; set with its first text."""
 
     async def prime(self, messages: Sequence[Message]) -> None:
-        """See ``LanguageEngine.prime``; on the device, which must be ready when the server is not."""
+        """See ``LanguageEngine.prime``; on the side, or sides, that ``route.reads_ahead`` says."""
         self._begin_watching()
-        await self._near.prime(messages)
+        if self._read_ahead(messages):
+            await self._near.prime(messages)
 
     async def open(self, messages: Sequence[Message]) -> None:
         """See ``RoutedEngine.open``."""
@@ -134,6 +137,8 @@ class Router:
         job, budget = self.job(messages, task, background), self._times[task]
         if not background:
             self.allowance.asked()
+            if self._ahead is not None:
+                self._ahead.stop()
         state = self.state(job)
         decision = self._decide(state, job, budget)
         taken = self._taken(state, job, budget, decision)
@@ -247,6 +252,18 @@ class Router:
         assert self.watch is not None
         return self.watch
 
+    def _read_ahead(self, messages: Sequence[Message]) -> bool:
+        """Has the server read a prompt ahead if that is of use; whether the device should."""
+        if self._ahead is None:
+            return True
+        job = self.job(messages, "reply")
+        here, there = reads_ahead(self.state(job), job, self._times["reply"])
+        if there and not job.images and len(self._behind) < CLOSING:
+            self._ahead.begin(messages)
+        elif not there:
+            self._ahead.stop()
+        return here
+
     def _begin_watching(self) -> None:
         """Probes as long as something may leave: not even a probe does otherwise."""
         private = self.private or self.rules.policy == "prefer-private"
@@ -256,11 +273,12 @@ class Router:
         if self.watch is not None and self._watching is None and not private:
             self._watching = asyncio.create_task(self.watch.run())
 
-    def _leave(self, rest: Coroutine[Any, Any, None]) -> None:
+    def _leave(self, rest: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Has ``rest`` ended without anybody's waiting for it."""
         task = asyncio.create_task(rest)
         self._behind.add(task)
         task.add_done_callback(self._left)
+        return task
 
     def _left(self, task: asyncio.Task[None]) -> None:
         self._behind.discard(task)

@@ -24,21 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aos1/assist/v1/assist.proto\x12\ros1.assist.v1\"F\n\x06\x42udget\x12\x16\n\x0e\x66irst_token_ms\x18\x01 \x01(\r\x12\x10\n\x08total_ms\x18\x02 \x01(\r\x12\x12\n\nelapsed_ms\x18\x03 \x01(\r\"7\n\x04Turn\x12!\n\x04role\x18\x01 \x01(\x0e\x32\x13.os1.assist.v1.Role\x12\x0c\n\x04text\x18\x02 \x01(\t\"i\n\x05Image\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x12\n\nmedia_type\x18\x02 \x01(\t\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\x12\r\n\x05width\x18\x04 \x01(\r\x12\x0e\n\x06height\x18\x05 \x01(\r\x12\x0f\n\x07quality\x18\x06 \x01(\r\"\xe1\x02\n\nAskRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12%\n\x06\x62udget\x18\x03 \x01(\x0b\x32\x15.os1.assist.v1.Budget\x12!\n\x04task\x18\x04 \x01(\x0e\x32\x13.os1.assist.v1.Task\x12\"\n\x05turns\x18\x05 \x03(\x0b\x32\x13.os1.assist.v1.Turn\x12$\n\x06images\x18\x06 \x03(\x0b\x32\x14.os1.assist.v1.Image\x12\x12\n\nmax_tokens\x18\x07 \x01(\r\x12\x13\n\x0bjson_schema\x18\x08 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\t \x01(\r\x12\x0e\n\x06hedged\x18\n \x01(\x08\x12\x15\n\ranswer_prefix\x18\x0b \x01(\t\x12\x12\n\nbackground\x18\x0c \x01(\x08\x12\x13\n\x0blatest_only\x18\r \x01(\x08\x12\r\n\x05model\x18\x0e \x01(\t\"5\n\rResumeRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08\x66rom_seq\x18\x02 \x01(\x04\"#\n\rCancelRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\"\x1e\n\x0b\x43\x61ncelReply\x12\x0f\n\x07stopped\x18\x01 \x01(\x08\"\xc6\x01\n\x08\x41skEvent\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12+\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x0b\x32\x17.os1.assist.v1.AcceptedH\x00\x12%\n\x05\x64\x65lta\x18\x03 \x01(\x0b\x32\x14.os1.assist.v1.DeltaH\x00\x12+\n\x08progress\x18\x04 \x01(\x0b\x32\x17.os1.assist.v1.ProgressH\x00\x12#\n\x04\x64one\x18\x05 \x01(\x0b\x32\x13.os1.assist.v1.DoneH\x00\x42\x07\n\x05\x65vent\"N\n\x08\x41\x63\x63\x65pted\x12\r\n\x05model\x18\x01 \x01(\t\x12\r\n\x05\x61head\x18\x02 \x01(\r\x12\x16\n\x0e\x66irst_token_ms\x18\x03 \x01(\r\x12\x0c\n\x04node\x18\x04 \x01(\t\"\x15\n\x05\x44\x65lta\x12\x0c\n\x04text\x18\x01 \x01(\t\".\n\x08Progress\x12\x12\n\nelapsed_ms\x18\x01 \x01(\r\x12\x0e\n\x06queued\x18\x02 \x01(\x08\"\xae\x01\n\x04\x44one\x12%\n\x06\x66inish\x18\x01 \x01(\x0e\x32\x15.os1.assist.v1.Finish\x12\x15\n\rprompt_tokens\x18\x02 \x01(\r\x12\x15\n\ranswer_tokens\x18\x03 \x01(\r\x12\x10\n\x08queue_ms\x18\x04 \x01(\r\x12\x16\n\x0e\x66irst_token_ms\x18\x05 \x01(\r\x12\x10\n\x08total_ms\x18\x06 \x01(\r\x12\x15\n\rcached_tokens\x18\x07 \x01(\r\"k\n\x07Refusal\x12%\n\x06reason\x18\x01 \x01(\x0e\x32\x15.os1.assist.v1.Reason\x12\x16\n\x0eretry_after_ms\x18\x02 \x01(\r\x12\x13\n\x0b\x65xpected_ms\x18\x03 \x01(\r\x12\x0c\n\x04node\x18\x04 \x01(\t*\x9f\x01\n\x04Task\x12\x14\n\x10TASK_UNSPECIFIED\x10\x00\x12\x0e\n\nTASK_REPLY\x10\x01\x12\x10\n\x0cTASK_CAPTION\x10\x02\x12\x10\n\x0cTASK_CONTEXT\x10\x03\x12\r\n\tTASK_PLAN\x10\x04\x12\x14\n\x10TASK_CONSOLIDATE\x10\x05\x12\x13\n\x0fTASK_TRANSCRIBE\x10\x06\x12\x13\n\x0fTASK_SYNTHESIZE\x10\x07*P\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x12\n\x0eROLE_ASSISTANT\x10\x03*D\n\x06\x46inish\x12\x16\n\x12\x46INISH_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46INISH_STOP\x10\x01\x12\x11\n\rFINISH_LENGTH\x10\x02*\xe3\x03\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_BAD_TOKEN\x10\x01\x12\x16\n\x12REASON_BAD_REQUEST\x10\x02\x12\x1a\n\x16REASON_NO_VISION_MODEL\x10\x03\x12\x13\n\x0fREASON_TOO_LONG\x10\x04\x12\x15\n\x11REASON_BAD_SCHEMA\x10\x05\x12\x12\n\x0eREASON_EXPIRED\x10\x06\x12\x13\n\x0fREASON_TOO_LATE\x10\x07\x12\x15\n\x11REASON_QUEUE_FULL\x10\x08\x12\x13\n\x0fREASON_DRAINING\x10\t\x12\x18\n\x14REASON_ENGINE_FAILED\x10\n\x12\x15\n\x11REASON_NEED_IMAGE\x10\x0b\x12\x14\n\x10REASON_BAD_IMAGE\x10\x0c\x12\x1a\n\x16REASON_UNKNOWN_REQUEST\x10\r\x12\x0f\n\x0bREASON_LOST\x10\x0e\x12\x14\n\x10REASON_CANCELLED\x10\x0f\x12\x15\n\x11REASON_SUPERSEDED\x10\x10\x12\x13\n\x0fREASON_TOO_MANY\x10\x11\x12\x14\n\x10REASON_TOO_OFTEN\x10\x12\x12\x10\n\x0cREASON_QUOTA\x10\x13\x12\x18\n\x14REASON_NO_SUCH_MODEL\x10\x14\x32\xcc\x01\n\x06\x41ssist\x12;\n\x03\x41sk\x12\x19.os1.assist.v1.AskRequest\x1a\x17.os1.assist.v1.AskEvent0\x01\x12\x41\n\x06Resume\x12\x1c.os1.assist.v1.ResumeRequest\x1a\x17.os1.assist.v1.AskEvent0\x01\x12\x42\n\x06\x43\x61ncel\x12\x1c.os1.assist.v1.CancelRequest\x1a\x1a.os1.assist.v1.CancelReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aos1/assist/v1/assist.proto\x12\ros1.assist.v1\"F\n\x06\x42udget\x12\x16\n\x0e\x66irst_token_ms\x18\x01 \x01(\r\x12\x10\n\x08total_ms\x18\x02 \x01(\r\x12\x12\n\nelapsed_ms\x18\x03 \x01(\r\"7\n\x04Turn\x12!\n\x04role\x18\x01 \x01(\x0e\x32\x13.os1.assist.v1.Role\x12\x0c\n\x04text\x18\x02 \x01(\t\"i\n\x05Image\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x12\n\nmedia_type\x18\x02 \x01(\t\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\x12\r\n\x05width\x18\x04 \x01(\r\x12\x0e\n\x06height\x18\x05 \x01(\r\x12\x0f\n\x07quality\x18\x06 \x01(\r\"\xf0\x02\n\nAskRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12%\n\x06\x62udget\x18\x03 \x01(\x0b\x32\x15.os1.assist.v1.Budget\x12!\n\x04task\x18\x04 \x01(\x0e\x32\x13.os1.assist.v1.Task\x12\"\n\x05turns\x18\x05 \x03(\x0b\x32\x13.os1.assist.v1.Turn\x12$\n\x06images\x18\x06 \x03(\x0b\x32\x14.os1.assist.v1.Image\x12\x12\n\nmax_tokens\x18\x07 \x01(\r\x12\x13\n\x0bjson_schema\x18\x08 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\t \x01(\r\x12\x0e\n\x06hedged\x18\n \x01(\x08\x12\x15\n\ranswer_prefix\x18\x0b \x01(\t\x12\x12\n\nbackground\x18\x0c \x01(\x08\x12\x13\n\x0blatest_only\x18\r \x01(\x08\x12\r\n\x05model\x18\x0e \x01(\t\x12\r\n\x05prime\x18\x0f \x01(\x08\"5\n\rResumeRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08\x66rom_seq\x18\x02 \x01(\x04\"#\n\rCancelRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\"\x1e\n\x0b\x43\x61ncelReply\x12\x0f\n\x07stopped\x18\x01 \x01(\x08\"\xc6\x01\n\x08\x41skEvent\x12\x0b\n\x03seq\x18\x01 \x01(\x04\x12+\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x0b\x32\x17.os1.assist.v1.AcceptedH\x00\x12%\n\x05\x64\x65lta\x18\x03 \x01(\x0b\x32\x14.os1.assist.v1.DeltaH\x00\x12+\n\x08progress\x18\x04 \x01(\x0b\x32\x17.os1.assist.v1.ProgressH\x00\x12#\n\x04\x64one\x18\x05 \x01(\x0b\x32\x13.os1.assist.v1.DoneH\x00\x42\x07\n\x05\x65vent\"N\n\x08\x41\x63\x63\x65pted\x12\r\n\x05model\x18\x01 \x01(\t\x12\r\n\x05\x61head\x18\x02 \x01(\r\x12\x16\n\x0e\x66irst_token_ms\x18\x03 \x01(\r\x12\x0c\n\x04node\x18\x04 \x01(\t\"\x15\n\x05\x44\x65lta\x12\x0c\n\x04text\x18\x01 \x01(\t\".\n\x08Progress\x12\x12\n\nelapsed_ms\x18\x01 \x01(\r\x12\x0e\n\x06queued\x18\x02 \x01(\x08\"\xae\x01\n\x04\x44one\x12%\n\x06\x66inish\x18\x01 \x01(\x0e\x32\x15.os1.assist.v1.Finish\x12\x15\n\rprompt_tokens\x18\x02 \x01(\r\x12\x15\n\ranswer_tokens\x18\x03 \x01(\r\x12\x10\n\x08queue_ms\x18\x04 \x01(\r\x12\x16\n\x0e\x66irst_token_ms\x18\x05 \x01(\r\x12\x10\n\x08total_ms\x18\x06 \x01(\r\x12\x15\n\rcached_tokens\x18\x07 \x01(\r\"k\n\x07Refusal\x12%\n\x06reason\x18\x01 \x01(\x0e\x32\x15.os1.assist.v1.Reason\x12\x16\n\x0eretry_after_ms\x18\x02 \x01(\r\x12\x13\n\x0b\x65xpected_ms\x18\x03 \x01(\r\x12\x0c\n\x04node\x18\x04 \x01(\t*\x9f\x01\n\x04Task\x12\x14\n\x10TASK_UNSPECIFIED\x10\x00\x12\x0e\n\nTASK_REPLY\x10\x01\x12\x10\n\x0cTASK_CAPTION\x10\x02\x12\x10\n\x0cTASK_CONTEXT\x10\x03\x12\r\n\tTASK_PLAN\x10\x04\x12\x14\n\x10TASK_CONSOLIDATE\x10\x05\x12\x13\n\x0fTASK_TRANSCRIBE\x10\x06\x12\x13\n\x0fTASK_SYNTHESIZE\x10\x07*P\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x12\n\x0eROLE_ASSISTANT\x10\x03*D\n\x06\x46inish\x12\x16\n\x12\x46INISH_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46INISH_STOP\x10\x01\x12\x11\n\rFINISH_LENGTH\x10\x02*\xe3\x03\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_BAD_TOKEN\x10\x01\x12\x16\n\x12REASON_BAD_REQUEST\x10\x02\x12\x1a\n\x16REASON_NO_VISION_MODEL\x10\x03\x12\x13\n\x0fREASON_TOO_LONG\x10\x04\x12\x15\n\x11REASON_BAD_SCHEMA\x10\x05\x12\x12\n\x0eREASON_EXPIRED\x10\x06\x12\x13\n\x0fREASON_TOO_LATE\x10\x07\x12\x15\n\x11REASON_QUEUE_FULL\x10\x08\x12\x13\n\x0fREASON_DRAINING\x10\t\x12\x18\n\x14REASON_ENGINE_FAILED\x10\n\x12\x15\n\x11REASON_NEED_IMAGE\x10\x0b\x12\x14\n\x10REASON_BAD_IMAGE\x10\x0c\x12\x1a\n\x16REASON_UNKNOWN_REQUEST\x10\r\x12\x0f\n\x0bREASON_LOST\x10\x0e\x12\x14\n\x10REASON_CANCELLED\x10\x0f\x12\x15\n\x11REASON_SUPERSEDED\x10\x10\x12\x13\n\x0fREASON_TOO_MANY\x10\x11\x12\x14\n\x10REASON_TOO_OFTEN\x10\x12\x12\x10\n\x0cREASON_QUOTA\x10\x13\x12\x18\n\x14REASON_NO_SUCH_MODEL\x10\x14\x32\xcc\x01\n\x06\x41ssist\x12;\n\x03\x41sk\x12\x19.os1.assist.v1.AskRequest\x1a\x17.os1.assist.v1.AskEvent0\x01\x12\x41\n\x06Resume\x12\x1c.os1.assist.v1.ResumeRequest\x1a\x17.os1.assist.v1.AskEvent0\x01\x12\x42\n\x06\x43\x61ncel\x12\x1c.os1.assist.v1.CancelRequest\x1a\x1a.os1.assist.v1.CancelReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'os1_proto.assist.v1.assist_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TASK']._serialized_start=1400
-  _globals['_TASK']._serialized_end=1559
-  _globals['_ROLE']._serialized_start=1561
-  _globals['_ROLE']._serialized_end=1641
-  _globals['_FINISH']._serialized_start=1643
-  _globals['_FINISH']._serialized_end=1711
-  _globals['_REASON']._serialized_start=1714
-  _globals['_REASON']._serialized_end=2197
+  _globals['_TASK']._serialized_start=1415
+  _globals['_TASK']._serialized_end=1574
+  _globals['_ROLE']._serialized_start=1576
+  _globals['_ROLE']._serialized_end=1656
+  _globals['_FINISH']._serialized_start=1658
+  _globals['_FINISH']._serialized_end=1726
+  _globals['_REASON']._serialized_start=1729
+  _globals['_REASON']._serialized_end=2212
   _globals['_BUDGET']._serialized_start=45
   _globals['_BUDGET']._serialized_end=115
   _globals['_TURN']._serialized_start=117
@@ -46,25 +46,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IMAGE']._serialized_start=174
   _globals['_IMAGE']._serialized_end=279
   _globals['_ASKREQUEST']._serialized_start=282
-  _globals['_ASKREQUEST']._serialized_end=635
-  _globals['_RESUMEREQUEST']._serialized_start=637
-  _globals['_RESUMEREQUEST']._serialized_end=690
-  _globals['_CANCELREQUEST']._serialized_start=692
-  _globals['_CANCELREQUEST']._serialized_end=727
-  _globals['_CANCELREPLY']._serialized_start=729
-  _globals['_CANCELREPLY']._serialized_end=759
-  _globals['_ASKEVENT']._serialized_start=762
-  _globals['_ASKEVENT']._serialized_end=960
-  _globals['_ACCEPTED']._serialized_start=962
-  _globals['_ACCEPTED']._serialized_end=1040
-  _globals['_DELTA']._serialized_start=1042
-  _globals['_DELTA']._serialized_end=1063
-  _globals['_PROGRESS']._serialized_start=1065
-  _globals['_PROGRESS']._serialized_end=1111
-  _globals['_DONE']._serialized_start=1114
-  _globals['_DONE']._serialized_end=1288
-  _globals['_REFUSAL']._serialized_start=1290
-  _globals['_REFUSAL']._serialized_end=1397
-  _globals['_ASSIST']._serialized_start=2200
-  _globals['_ASSIST']._serialized_end=2404
+  _globals['_ASKREQUEST']._serialized_end=650
+  _globals['_RESUMEREQUEST']._serialized_start=652
+  _globals['_RESUMEREQUEST']._serialized_end=705
+  _globals['_CANCELREQUEST']._serialized_start=707
+  _globals['_CANCELREQUEST']._serialized_end=742
+  _globals['_CANCELREPLY']._serialized_start=744
+  _globals['_CANCELREPLY']._serialized_end=774
+  _globals['_ASKEVENT']._serialized_start=777
+  _globals['_ASKEVENT']._serialized_end=975
+  _globals['_ACCEPTED']._serialized_start=977
+  _globals['_ACCEPTED']._serialized_end=1055
+  _globals['_DELTA']._serialized_start=1057
+  _globals['_DELTA']._serialized_end=1078
+  _globals['_PROGRESS']._serialized_start=1080
+  _globals['_PROGRESS']._serialized_end=1126
+  _globals['_DONE']._serialized_start=1129
+  _globals['_DONE']._serialized_end=1303
+  _globals['_REFUSAL']._serialized_start=1305
+  _globals['_REFUSAL']._serialized_end=1412
+  _globals['_ASSIST']._serialized_start=2215
+  _globals['_ASSIST']._serialized_end=2419
 # @@protoc_insertion_point(module_scope)

@@ -337,6 +337,7 @@ class AskRequest(_message.Message):
     BACKGROUND_FIELD_NUMBER: _builtins.int
     LATEST_ONLY_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    PRIME_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Chosen by the client, unique to the question (a UUIDv7 is best): 1 to 64 letters, digits, '.', '_', '-'.
     It stands in the server's log.
@@ -367,6 +368,12 @@ class AskRequest(_message.Message):
     """
     model: _builtins.str
     """The model that is to answer, by its name in HelloReply.models; empty: the server chooses."""
+    prime: _builtins.bool
+    """Nothing is asked yet: the prompt is read ahead, so that a question of this session that begins like it has its
+    first word sooner. Accepted, then Done when it is read, without text. Goes behind all others and makes way like
+    `background`, counts as a question for the wearer's bounds, and tells nothing of how long answers take. A server
+    whose HelloReply.features lack "prime" answers it: max_tokens should be 1.
+    """
     @_builtins.property
     def budget(self) -> Global___Budget:
         """How long it may take."""
@@ -396,10 +403,11 @@ class AskRequest(_message.Message):
         background: _builtins.bool = ...,
         latest_only: _builtins.bool = ...,
         model: _builtins.str = ...,
+        prime: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_prefix", b"answer_prefix", "attempt", b"attempt", "background", b"background", "budget", b"budget", "hedged", b"hedged", "images", b"images", "json_schema", b"json_schema", "latest_only", b"latest_only", "max_tokens", b"max_tokens", "model", b"model", "request_id", b"request_id", "session_id", b"session_id", "task", b"task", "turns", b"turns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_prefix", b"answer_prefix", "attempt", b"attempt", "background", b"background", "budget", b"budget", "hedged", b"hedged", "images", b"images", "json_schema", b"json_schema", "latest_only", b"latest_only", "max_tokens", b"max_tokens", "model", b"model", "prime", b"prime", "request_id", b"request_id", "session_id", b"session_id", "task", b"task", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
