@@ -108,7 +108,9 @@ def test_a_film_is_a_camera(tmp_path: Path) -> None:
     writer.release()
 
     async def go() -> SceneFrame:
-        camera = Camera("film", lambda: open_camera(str(film), 640, 480), Clock(), 0.0, QUICK, paced=100)
+        camera = Camera(
+            "film", lambda: open_camera(str(film), 640, 480), Clock(), 0.0, QUICK, paced=100, rewinds=True
+        )
         async with aclosing(camera.frames()) as frames, asyncio.timeout(20):
             return await anext(frames)
 

@@ -34,6 +34,9 @@ WAV_HEADER = 44
 BLOCK_S = 0.02
 """The speaker's program gets sound in blocks of this."""
 
+PRESENT_S = 5.0
+"""How often it is asked whether a named microphone is still there."""
+
 IDLE_S = 30.0
 """The speaker is let go after so long without a reply: an open device costs power."""
 
@@ -47,8 +50,8 @@ F_SETPIPE_SZ = 1031
 class PipeMicrophone:
     """A running recorder. ``device.microphone.Device``."""
 
-    def __init__(self, process: asyncio.subprocess.Process, rate: int, first: bytes) -> None:
-        self._process = process
+    def __init__(self, process: asyncio.subprocess.Process, rate: int, first: bytes, named: str = "") -> None:
+        self._process, self._named = process, named
         self._first = first
         self.rate = rate
 
@@ -76,12 +79,13 @@ class PipeMicrophone:
             if isinstance(e, asyncio.IncompleteReadError | TimeoutError):
                 raise OSError(words or f"{program.argv[0]} gives no sound") from None
             raise
-        return cls(process, rate or program.rate, b"" if rate else first)
+        return cls(process, rate or program.rate, b"" if rate else first, program.named)
 
     async def blocks(self) -> AsyncGenerator[Samples, None]:
         """See ``Device``."""
         assert self._process.stdout is not None
         rest = self._first
+        watching = asyncio.create_task(self._end_with_it()) if self._named else None
         try:
             while data := await self._process.stdout.read(READ):
                 data = rest + data
@@ -89,9 +93,46 @@ class PipeMicrophone:
                 rest = data[whole:]
                 yield np.frombuffer(data[:whole], "<i2").astype(np.float32) / 32768.0
         finally:
+            if watching is not None:
+                watching.cancel()
             words = await _ended(self._process)
         if words:
             raise OSError(words)
+
+    async def _end_with_it(self) -> None:
+        """Ends the program when its device is gone: PulseAudio would go on with whatever else there is, such
+        as the sound of the companion's own speaker, and not come back."""
+        while await has_source(self._named):  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(PRESENT_S)
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
+
+async def has_source(name: str) -> bool:
+    """Whether the sound server has a microphone ``name``; what cannot be told counts as yes."""
+    try:
+        listing = await asyncio.create_subprocess_exec(
+            "pactl",
+            "list",
+            "short",
+            "sources",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return True
+    try:
+        found, _ = await asyncio.wait_for(listing.communicate(), HEADER_S)
+    except BaseException as e:
+        await end(listing)
+        if isinstance(e, TimeoutError):
+            return True
+        raise
+    names = [line.split("\t")[1] for line in found.decode("utf-8", "replace").splitlines() if "\t" in line]
+    # It may be called by its number, or by a word such as @DEFAULT_SOURCE@.
+    return listing.returncode != 0 or name in names or name.isdigit() or name.startswith("@")
 
 
 def _wav_rate(header: bytes) -> int | None:

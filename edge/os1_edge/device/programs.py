@@ -30,6 +30,8 @@ class Program:
     argv: tuple[str, ...]
     rate: int
     """Samples a second of raw sound; a WAV header in front of it overrules this."""
+    named: str = ""
+    """The sound server's name of the device that was asked for; none: its default."""
 
 
 _TOOLS: dict[System, tuple[str, str]] = {"pulse": ("parec", "pacat"), "alsa": ("arecord", "aplay")}
@@ -55,7 +57,7 @@ def recorder(source: str = "auto", which: Callable[[str], str | None] = shutil.w
     if system == "pulse":
         argv = ["parec", "--raw", "--format=s16le", "--channels=1", f"--rate={RATE}", "--latency-msec=32"]
         argv += ["--client-name=OS-1", *([f"--device={device}"] if device else [])]
-        return Program(system, tuple(argv), RATE)
+        return Program(system, tuple(argv), RATE, device)
     argv = ["arecord", "-q", "-t", "wav", "-f", "S16_LE", "-c", "1", "-r", str(RATE)]
     return Program(system, (*argv, "--buffer-time=200000", "-D", device or "default"), RATE)
 

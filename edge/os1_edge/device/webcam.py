@@ -95,6 +95,7 @@ class Camera:
         every_s: float,
         retry: Retry = RETRY,
         paced: float | None = None,
+        rewinds: bool = False,
     ) -> None:
         """Args:
         name: what the frames are called.
@@ -102,9 +103,11 @@ class Camera:
         clock: the session's.
         every_s: seconds between pictures.
         paced: pictures a second of a film, which would else be over at once; none: the device paces.
+        rewinds: it is a film: at its end it begins anew, and nothing is amiss.
         """
         self._name, self._open, self._clock = name, open_capture, clock
         self._every_s, self._retry, self._paced = every_s, retry, paced
+        self._rewinds = rewinds
         self._stop = threading.Event()
 
     async def frames(self) -> AsyncGenerator[SceneFrame, None]:
@@ -145,10 +148,13 @@ class Camera:
                 failures += 1
             else:
                 try:
-                    if self._grab(capture, taken, stop, back=failures > 0):
-                        failures = 0
+                    gave = self._grab(capture, taken, stop, back=failures > 0)
                 finally:
                     capture.release()
+                if gave:
+                    failures = 0
+                    if self._rewinds:
+                        continue  # the film is over: from the beginning
                 if not stop.is_set():
                     if not failures:
                         log.warning("the %s camera is gone; looking for one", self._name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import sys
 from pathlib import Path
@@ -44,6 +43,7 @@ def run(
     if furhat is not None and browser:
         raise click.UsageError("--furhat and --browser: it has one body")
     from os1_edge.config import load_config
+    from os1_edge.live.ending import run_until_told
     from os1_edge.live.record import Watched
     from os1_edge.remember.key import default_memory_file
     from os1_edge.remember.rekey import find_key
@@ -57,16 +57,16 @@ def run(
     if browser:
         from os1_edge.web.run import run_in_browser
 
-        asyncio.run(run_in_browser(config, file, key, watched, click.echo, port=port, lan=lan))
+        run_until_told(run_in_browser(config, file, key, watched, click.echo, port=port, lan=lan))
     elif furhat is not None:
         from os1_edge.live.furhat import run_on_furhat
 
-        asyncio.run(run_on_furhat(config, file, key, furhat, watched, click.echo))
+        run_until_told(run_on_furhat(config, file, key, furhat, watched, click.echo))
     else:
         from os1_edge.live.devices import own_devices
-        from os1_edge.live.run import run_until_told
+        from os1_edge.live.run import live
 
-        asyncio.run(run_until_told(config, file, key, own_devices(config), watched, click.echo))
+        run_until_told(live(config, file, key, own_devices(config), watched, click.echo))
 
 
 def _ask(prompt: str) -> str:
@@ -94,6 +94,7 @@ def review(config_file: Path | None, memory: Path | None, port: int) -> None:
     While the companion runs with --browser, its own page has all of this.
     """
     from os1_edge.config import load_config
+    from os1_edge.live.ending import run_until_told
     from os1_edge.remember.key import default_memory_file
     from os1_edge.remember.rekey import find_key
     from os1_edge.web.review import review as serve
@@ -103,4 +104,4 @@ def review(config_file: Path | None, memory: Path | None, port: int) -> None:
     if not file.exists():
         raise click.ClickException(f"{file}: there is no memory yet; it begins with: os1 run")
     key = find_key(file, _ask if sys.stdin.isatty() else None)
-    asyncio.run(serve(config, file, key, click.echo, port=port))
+    run_until_told(serve(config, file, key, click.echo, port=port))

@@ -86,13 +86,23 @@ def scene_frames(source: str, clock: Clock, every_s: float) -> AsyncGenerator[Sc
         number = source.removeprefix(TERMUX)
         return TermuxCamera(int(number) if number.isdigit() else 0, load_image, clock, every_s).frames()
     film = FILM_FPS if is_film(source) else None
-    return Camera("scene", lambda: open_camera(source, 640, 480), clock, every_s, paced=film).frames()
+    camera = Camera(
+        "scene", lambda: open_camera(source, 640, 480), clock, every_s, paced=film, rewinds=film is not None
+    )
+    return camera.frames()
 
 
 async def eye_frames(source: str, clock: Clock) -> AsyncGenerator[EyeFrame, None]:
     """Pictures of the near-eye camera, ``EYE_FPS`` a second."""
     film = FILM_FPS if is_film(source) else None
-    camera = Camera("eye", lambda: open_camera(source, 320, 240), clock, 1.0 / EYE_FPS, paced=film)
+    camera = Camera(
+        "eye",
+        lambda: open_camera(source, 320, 240),
+        clock,
+        1.0 / EYE_FPS,
+        paced=film,
+        rewinds=film is not None,
+    )
     async with aclosing(camera.frames()) as frames:
         async for frame in frames:
             yield EyeFrame(frame.at_s, frame.source, frame.image)

@@ -10,7 +10,7 @@ from os1_edge.config import Config
 from os1_edge.device.furhat import Furhat
 from os1_edge.live.devices import Devices, no_camera, own_power
 from os1_edge.live.record import Watched
-from os1_edge.live.run import run_until_told
+from os1_edge.live.run import live
 from os1_edge.see.image import decode_image
 
 KEY = "OS1_FURHAT_KEY"
@@ -20,7 +20,7 @@ KEY = "OS1_FURHAT_KEY"
 async def run_on_furhat(
     config: Config, memory_file: Path, key: bytes, host: str, watched: Watched, tell: Callable[[str], None]
 ) -> None:
-    """Lives until Ctrl-C or SIGTERM.
+    """Lives until it is cancelled.
 
     Raises:
         NoFurhat: no robot answers at ``host``, or its client is not installed.
@@ -36,6 +36,6 @@ async def run_on_furhat(
         )
         leave = watched.watch(robot.told)
         try:
-            await run_until_told(config, memory_file, key, devices, watched, tell)
+            await live(config, memory_file, key, devices, watched, tell)
         finally:
             leave()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -20,6 +19,7 @@ from os1_edge.device.metered import metered
 from os1_edge.device.power import STEPS, Pace, Power, pace
 from os1_edge.faculties import Faculties, load
 from os1_edge.live.devices import Devices
+from os1_edge.live.ending import alone, since_start_s
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
 from os1_edge.live.standing import power_event, tell_standing
@@ -66,9 +66,19 @@ async def companion(
     """A companion that lives until the block is left; then what it holds is closed, whatever happened.
 
     Raises:
+        AlreadyWorn: another companion lives on the memory.
         os1_models.ModelMissing, EngineError, BadMemory: see ``faculties.load``.
     """
-    faculties = await asyncio.to_thread(load, config, memory_file, key)
+    with alone(memory_file):
+        async with _companion(config, memory_file, key, devices, watched) as live:
+            yield live
+
+
+@asynccontextmanager
+async def _companion(
+    config: Config, memory_file: Path, key: bytes, devices: Devices, watched: Watched
+) -> AsyncIterator[Live]:
+    faculties = await _loaded(config, memory_file, key)
     try:
         store = faculties.memory.store
         choices = await faculties.memory.run(load_choices, store) or of_settings(config)
@@ -105,6 +115,17 @@ async def companion(
             speaker.close()
     finally:
         await asyncio.to_thread(faculties.close)
+
+
+async def _loaded(config: Config, memory_file: Path, key: bytes) -> Faculties:
+    """Cancelled, it still waits for the loading thread: what that has opened must be closed."""
+    loading = asyncio.ensure_future(asyncio.to_thread(load, config, memory_file, key))
+    try:
+        return await asyncio.shield(loading)
+    except asyncio.CancelledError:
+        with suppress(Exception):
+            (await loading).close()
+        raise
 
 
 def of_settings(config: Config) -> Choices:
@@ -173,31 +194,7 @@ async def _power(os1: Os1, read: Callable[[], Awaitable[Power]], watched: Watche
         await asyncio.sleep(POWER_S)
 
 
-async def until_told() -> None:
-    """Returns when SIGINT or SIGTERM comes."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    try:
-        await told.wait()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-
-async def until_told_or_broken(live: Live) -> None:
-    """Returns when the run is told to end; raises what ended the companion's life before that."""
-    told = asyncio.create_task(until_told())
-    try:
-        await asyncio.wait((told, live.life), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        told.cancel()
-    if live.life.done():
-        live.life.result()
-
-
-async def run_until_told(
+async def live(
     config: Config,
     memory_file: Path,
     key: bytes,
@@ -205,14 +202,21 @@ async def run_until_told(
     watched: Watched,
     tell: Callable[[str], None],
 ) -> None:
-    """Runs until Ctrl-C or SIGTERM, and tells systemd of it."""
+    """Lives until it is cancelled, and tells systemd of it."""
+    async with companion(config, memory_file, key, devices, watched) as found, notified():
+        took = since_start_s()
+        tell(f"listening{f' after {took:.1f} s' if took is not None else ''}; Ctrl-C ends it")
+        await found.life
+
+
+@asynccontextmanager
+async def notified() -> AsyncIterator[None]:
+    """systemd is told that the companion is ready, that it is alive, and that it ends."""
     notifier = Notifier()
-    async with companion(config, memory_file, key, devices, watched) as live:
-        notifier.tell("READY=1")
-        tell("listening; Ctrl-C ends it")
-        alive = asyncio.create_task(notifier.alive())
-        try:
-            await until_told_or_broken(live)
-        finally:
-            alive.cancel()
-            notifier.tell("STOPPING=1")
+    notifier.tell("READY=1")
+    alive = asyncio.create_task(notifier.alive())
+    try:
+        yield
+    finally:
+        alive.cancel()
+        notifier.tell("STOPPING=1")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import os1_models
 from os1_edge.config import Config
-from os1_edge.live.run import of_settings, until_told
+from os1_edge.live.run import of_settings
 from os1_edge.remember.choices import load_choices
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.memory import Memory
@@ -24,12 +24,12 @@ from os1_edge.web.server import make_app, served
 async def review(
     config: Config, memory_file: Path, key: bytes, tell: Callable[[str], None], *, port: int
 ) -> None:
-    """Serves the page of the memory on this machine only, until Ctrl-C or SIGTERM.
+    """Serves the page of the memory on this machine only, until it is cancelled.
 
     Raises:
         BadMemory: it cannot be opened.
         os1_models.ModelMissing: the embedding model has not been pulled.
-        OSError: the port is taken.
+        PortTaken: another program has the port.
     """
     embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
     memory = Memory(Store(memory_file, key, embedder=embedder.name), embedder)
@@ -42,6 +42,6 @@ async def review(
         async with served(app, ["127.0.0.1"], port, None) as bound:
             tell(f"open http://localhost:{bound}/#{doors.code}")
             tell(f"the code to pair a browser is {doors.code}; Ctrl-C ends it")
-            await until_told()
+            await asyncio.Event().wait()
     finally:
         await asyncio.to_thread(memory.close)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 from os1_edge.config import Config
 from os1_edge.live.devices import Devices, own_power
-from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
-from os1_edge.live.run import companion, until_told_or_broken
+from os1_edge.live.run import companion, notified
 from os1_edge.review.api import Review
 from os1_edge.see.image import decode_image
 from os1_edge.web.glasses import BrowserGlasses
@@ -31,7 +29,7 @@ async def run_in_browser(
     port: int,
     lan: bool,
 ) -> None:
-    """Lives until Ctrl-C or SIGTERM.
+    """Lives until it is cancelled.
 
     Args:
         config: the settings.
@@ -43,13 +41,12 @@ async def run_in_browser(
         lan: serve it to the network as well, over TLS.
 
     Raises:
-        OSError: the port is taken.
+        PortTaken: another program has the port.
     """
     glasses = BrowserGlasses(decode_image)
     devices = Devices(
         glasses.microphone, glasses.camera, glasses.speaker, own_power, in_a_room=BrowserGlasses.in_a_room
     )
-    notifier = Notifier()
     names = [*HERE, *(own_addresses() if lan else [])]
     tls, fingerprint = certificate(memory_file.parent, names) if lan else (None, "")
     async with companion(config, memory_file, key, devices, watched) as live:
@@ -65,10 +62,5 @@ async def run_in_browser(
             tell(f"the code to pair a browser is {doors.code}; Ctrl-C ends it")
             if lan:
                 tell(f"the browser will warn: nobody signed this certificate. Its SHA-256 is {fingerprint}")
-            notifier.tell("READY=1")
-            alive = asyncio.create_task(notifier.alive())
-            try:
-                await until_told_or_broken(live)
-            finally:
-                alive.cancel()
-                notifier.tell("STOPPING=1")
+            async with notified():
+                await live.life

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import ssl
@@ -70,6 +71,10 @@ def make_app(
     return app
 
 
+class PortTaken(OSError):
+    """Another program has the port; the message says what to do."""
+
+
 @asynccontextmanager
 async def served(
     app: web.Application, hosts: list[str], port: int, tls: ssl.SSLContext | None
@@ -77,14 +82,20 @@ async def served(
     """The port on which ``app`` is served on each of ``hosts`` until the block is left.
 
     Raises:
-        OSError: the port is taken.
+        PortTaken: another program has the port.
+        OSError: it cannot be served there.
     """
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2)
     await runner.setup()
     try:
         for host in hosts:
             site = web.TCPSite(runner, host, port, ssl_context=tls)
-            await site.start()
+            try:
+                await site.start()
+            except OSError as e:
+                if e.errno != errno.EADDRINUSE:
+                    raise
+                raise PortTaken(f"port {port} is taken; choose another with --port") from None
             server = site._server
             assert isinstance(server, asyncio.Server)
             port = server.sockets[0].getsockname()[1]
