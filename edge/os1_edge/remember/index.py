@@ -22,7 +22,7 @@ from os1_edge.remember.vectors import Vector, bits, bits_of, pack, unpack
 SCORED, LEAST_SCORED, MORE_FROM = 10, 75, 1000
 """How many times as many as are wanted are scored, and how many at least: so many, and one more for each
 thousand memories. Each is read out of an encrypted page. 100 hold 99.9 % of the nearest 10 of 50,000 made-up
-memories, and 83 % of 200,000; 275 hold 98 % of these."""
+memories, and 83 % of 200,000; 275 hold 99 % of these."""
 
 
 class Index:
