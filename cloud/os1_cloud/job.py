@@ -61,6 +61,7 @@ class Job:
         known = (
             None if load.wait_s is None or load.first_token_s is None else load.wait_s + load.first_token_s
         )
+        self._waiter, self._begun = places.enter(self.kind, self._deadline), False
         self._add(Accepted(engine.name, load.ahead, known))
         self._task = asyncio.ensure_future(self._run())
         self._alarms = [
@@ -83,7 +84,8 @@ class Job:
             return False
         self._why, self.record.stop_asked = why, self._now()
         self.ring.end(why)
-        self._task.cancel()
+        if self._begun:  # else it would end without its `finally`
+            self._task.cancel()
         return True
 
     async def follow(
@@ -121,9 +123,12 @@ class Job:
             self.ring.add(event)
 
     async def _run(self) -> None:
-        record, error = self.record, None
+        record, error, self._begun = self.record, None, True
         try:
-            async with self._places.place(self.kind, self._deadline):
+            if self._why is not None:
+                self._places.leave(self._waiter)
+                raise self._why
+            async with self._places.place(self._waiter):
                 record.placed = self._now()
                 late = late_at_its_turn(self.ask.budget, record.placed - record.arrived)
                 if late is not None:
@@ -131,7 +136,7 @@ class Job:
                 await self._answer(record.placed)
             record.outcome = "read" if self.ask.prime else "answered"
         except Refused as e:
-            error, record.outcome = e, e.why
+            error, record.outcome = e, record.outcome or e.why
         except asyncio.CancelledError:
             # Not passed on: nothing awaits this task but those who want to know that it has ended.
             error = self._why or Refused("draining", "this server ends")

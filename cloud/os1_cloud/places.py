@@ -16,7 +16,9 @@ from os1_cloud.admission import Class, Estimate, Load, Task, has_room
 
 
 @dataclass(slots=True, order=True)
-class _Waiter:
+class Waiter:
+    """Who waits for a place, or has one."""
+
     deadline: float
     number: int
     kind: Class = field(compare=False)
@@ -30,7 +32,7 @@ class Places:
     def __init__(self, slots: int, queue: int) -> None:
         self.slots, self.queue = slots, queue
         self._busy: Counter[Class] = Counter()
-        self._waiting: list[_Waiter] = []
+        self._waiting: list[Waiter] = []
         """By deadline. Bounded by `queue`: the caller asks `room` before it waits."""
         self._number = 0
         self.changes = 0
@@ -84,32 +86,32 @@ class Places:
         self._first.setdefault(task, Estimate()).take(first_token_s)
         self._answer.take(answer_s)
 
-    @asynccontextmanager
-    async def place(self, kind: Class, deadline: float) -> AsyncIterator[None]:
-        """Waits for a place and keeps it until the block ends. Cancelled while it waits, it is as if it never
-        came."""
-        await self._wait(kind, deadline)
-        try:
-            yield
-        finally:
-            self._busy[kind] -= 1
-            self._let_in()
-
-    async def _wait(self, kind: Class, deadline: float) -> None:
+    def enter(self, kind: Class, deadline: float) -> Waiter:
+        """Counts from now on. Whoever is admitted enters at once, so that the next in that moment sees it;
+        `place` or `leave` must follow."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._number += 1
-        waiter = _Waiter(deadline, self._number, kind, turn)
+        waiter = Waiter(deadline, self._number, kind, turn)
         bisect.insort(self._waiting, waiter)
         self._let_in()
+        return waiter
+
+    def leave(self, waiter: Waiter) -> None:
+        """It is as if it never came, or its place is free."""
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
+        elif not waiter.turn.cancelled():
+            self._busy[waiter.kind] -= 1
+        self._let_in()
+
+    @asynccontextmanager
+    async def place(self, waiter: Waiter) -> AsyncIterator[None]:
+        """Waits for the place and keeps it until the block ends."""
         try:
-            await turn
-        except asyncio.CancelledError:
-            if waiter in self._waiting:
-                self._waiting.remove(waiter)
-            elif not turn.cancelled():  # let in, and cancelled before it knew
-                self._busy[kind] -= 1
-            self._let_in()
-            raise
+            await waiter.turn
+            yield
+        finally:
+            self.leave(waiter)
 
     def _let_in(self) -> None:
         self.changes += 1  # whoever comes, leaves or ends calls this

@@ -123,7 +123,7 @@ class Ears(_Desk):
         try:
             async with (
                 asyncio.timeout(max(0.0, budget.total_s)),
-                self.places.place("reply", self._deadline(budget)),
+                self.places.place(self.places.enter("reply", self._deadline(budget))),
             ):
                 text = await self.recognizer.transcribe(pcm, language) if pcm else ""
         except TimeoutError as e:
@@ -160,7 +160,7 @@ class Mouth(_Desk):
             try:
                 async with (
                     asyncio.timeout(max(0.0, budget.total_s)),
-                    self.places.place("reply", self._deadline(budget)),
+                    self.places.place(self.places.enter("reply", self._deadline(budget))),
                 ):
                     placed = self._now()
                     if (late := late_at_its_turn(budget, placed - began)) is not None:

@@ -5,9 +5,13 @@ import hashlib
 from typing import Any
 
 import grpc
-from cloud_world import PATIENCE_S, World, kinds, refused, rest, timeline, until, world
+from cloud_world import PATIENCE_S, Scripted, World, kinds, refused, rest, timeline, until, world
 
+from os1_cloud.admission import Budget, Refused
 from os1_cloud.auth import Tokens
+from os1_cloud.core import Answerer
+from os1_cloud.engines import Prompt, Turn
+from os1_cloud.events import Ask
 from os1_cloud.wearers import WearerLimits
 from os1_proto.assist.v1 import assist_pb2 as pb
 
@@ -241,5 +245,49 @@ def test_many_questions_with_random_ends_leave_nothing_behind() -> None:
             await until(lambda: w.answerer.live == 0 and len(asyncio.all_tasks()) <= before)
             assert (engine.at_work, w.answerer.places["scripted"].busy) == (0, 0)
             assert w.answerer.places["scripted"].waiting == {}
+
+    timeline(story)
+
+
+def questions(answerer: Answerer, count: int, **options: Any) -> list[asyncio.Task[str]]:
+    """Questions that arrive in one moment, and what becomes of each."""
+
+    async def one(number: int) -> str:
+        prompt = Prompt((Turn("user", "Where are my keys?"),), 8, session="s")
+        ask = Ask(f"{number}", "reply", Budget(None, 60.0), prompt, **options)
+        try:
+            async for _ in answerer.ask(ask):
+                pass
+        except Refused as refused:
+            return refused.why
+        return "answered"
+
+    return [asyncio.ensure_future(one(number)) for number in range(count)]
+
+
+def test_a_question_that_is_superseded_in_the_moment_it_comes_leaves_nothing_behind() -> None:
+    async def story() -> None:
+        engine = Scripted()
+        answerer = Answerer(engine)
+        asked = questions(answerer, 3, latest_only=True)
+        await until(lambda: engine.at_work == 1)
+        engine.go.put_nowait(".")
+        assert await asyncio.gather(*asked) == ["superseded", "superseded", "answered"]
+        assert (answerer.live, answerer.load().busy, answerer.load().waiting) == (0, 0, 0)
+        assert await answerer.drain(0.1)
+
+    timeline(story)
+
+
+def test_the_queue_keeps_its_bound_also_when_all_come_in_one_moment() -> None:
+    async def story() -> None:
+        answerer = Answerer(Scripted(), queue=4)
+        asked = questions(answerer, 20)
+        await until(lambda: answerer.live > 0)
+        assert answerer.load().waiting <= 4
+        assert answerer.live <= 5
+        await answerer.cut(1.0)
+        found = await asyncio.gather(*asked)
+        assert found.count("queue_full") >= 15
 
     timeline(story)

@@ -30,7 +30,7 @@ class Desk:
         self.ends[name] = asyncio.Event()
 
         async def work() -> None:
-            async with self.places.place(kind, deadline):
+            async with self.places.place(self.places.enter(kind, deadline)):
                 self.order.append(name)
                 await self.ends[name].wait()
 
@@ -74,7 +74,7 @@ def test_whoever_leaves_the_queue_is_never_let_in() -> None:
 def test_a_place_given_to_one_who_left_in_that_moment_is_free() -> None:
     async def story() -> None:
         places = Places(1, 4)
-        first, second = places.place("reply", 1.0), places.place("reply", 1.0)
+        first, second = (places.place(places.enter("reply", 1.0)) for _ in range(2))
         await first.__aenter__()
         waiting = asyncio.ensure_future(second.__aenter__())
         await asyncio.sleep(0)
