@@ -21,6 +21,7 @@ from os1_edge.config import Config
 from os1_edge.events import AudioFrame, SceneFrame
 from os1_edge.live.record import Watched
 from os1_edge.see.image import decode_image
+from os1_edge.web.gate import EACH
 from os1_edge.web.glasses import AHEAD_S, BrowserGlasses
 from os1_edge.web.guard import COOKIE
 from os1_edge.web.pairing import Doors
@@ -277,6 +278,45 @@ def test_a_message_of_many_megabytes_is_refused() -> None:
             assert (await ws.receive()).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
         async with s.http.post(f"{s.url}/api/pair", data=b"{" + b" " * (1 << 20), headers=s.own) as r:
             assert r.status in (400, 413)
+
+    run(work)
+
+
+def test_who_is_not_paired_can_neither_dawdle_nor_fill_the_house(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os1_edge.web.gate.HEAD_S", 0.5)
+
+    async def work(s: Served) -> None:
+        port = int(s.url.rpartition(":")[2])
+        await s.paired()
+        async with s.page() as ws:
+            await ws.send_json(HELLO)
+            await ws.receive_json()
+            crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(EACH + 10)]
+            for _, writer in crowd:
+                writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+            # Those too many are shut out at once, the others when they have said nothing of use.
+            ends = await asyncio.gather(*(reader.read() for reader, _ in crowd), return_exceptions=True)
+            assert all(end == b"" or isinstance(end, ConnectionError) for end in ends)
+            for _, writer in crowd:
+                writer.close()
+            s.watched.tell({"kind": "state", "state": "muted"})  # the paired page is still there
+            assert (await ws.receive_json())["state"] == "muted"
+        async with s.http.get(f"{s.url}/api/state") as r:
+            assert r.status == 200
+
+    run(work)
+
+
+def test_a_body_that_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os1_edge.web.guard.PATIENCE_S", 0.3)
+
+    async def work(s: Served) -> None:
+        port = int(s.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"POST /api/pair HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: {s.url}\r\n"
+        writer.write(f"{head}Content-Length: 20\r\n\r\n{{".encode())
+        assert b" 408 " in await reader.readline()
+        writer.close()
 
     run(work)
 

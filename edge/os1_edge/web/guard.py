@@ -8,8 +8,10 @@ was made to point here may (Host: DNS rebinding), nothing is loaded from elsewhe
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -18,6 +20,13 @@ from aiohttp.typedefs import Handler, Middleware
 from os1_edge.web.pairing import Doors
 
 COOKIE = "os1"
+
+PAIRED: web.AppKey[set[Any]] = web.AppKey("paired")
+"""Protocols of the connections over which a paired browser has asked; ``gate.Visitor`` takes them out."""
+
+PATIENCE_S = 120.0
+"""A request that is not answered by then is given up, such as one whose body never comes. Not for sockets.
+Forgetting in a big memory takes seconds, exporting one a minute."""
 
 OPEN = frozenset(("/", "/api/pair"))
 """What a browser may ask for before it is paired; so are the page's own files, which hold nothing."""
@@ -53,8 +62,13 @@ def guarded(doors: Doors, hosts: frozenset[str], now: Callable[[], float] = time
         refusal = refused(request, doors, hosts, now())
         if refusal is not None:
             return _answer(*refusal)
+        if doors.knows(request.cookies.get(COOKIE, ""), now()):
+            request.app[PAIRED].add(request.protocol)
         try:
-            response = await handler(request)
+            async with asyncio.timeout(None if request.path == "/api/glasses" else PATIENCE_S):
+                response = await handler(request)
+        except TimeoutError:
+            return _answer(408, "That took too long.")
         except web.HTTPException as e:
             response = _answer(e.status, e.reason) if e.status >= 400 else e
         if not response.prepared:

@@ -12,14 +12,15 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import WSCloseCode, web
 
 from os1_edge.live.run import Live
 from os1_edge.review.api import Review, add_routes
+from os1_edge.web.gate import HEAD_S, Gate, Visitor
 from os1_edge.web.glasses import LARGEST, BadMessage, BrowserGlasses, page_of, serve_page
-from os1_edge.web.guard import COOKIE, HEADERS, guarded
+from os1_edge.web.guard import COOKIE, HEADERS, PAIRED, guarded
 from os1_edge.web.pairing import Doors, NotPaired
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def make_app(
         review: the memory to be reviewed.
     """
     app = web.Application(middlewares=[guarded(doors, hosts)], client_max_size=BODY_BYTES)
-    app[LIVE], app[GLASSES], app[DOORS] = live, glasses, doors
+    app[LIVE], app[GLASSES], app[DOORS], app[PAIRED] = live, glasses, doors, set()
     if review is not None:
         add_routes(app, review, COOKIE)
     app.router.add_get("/", _index)
@@ -87,20 +88,25 @@ async def served(
     """
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2)
     await runner.setup()
+    gate, servers = Gate(), list[asyncio.Server]()
+    make = cast(Callable[[], asyncio.Protocol], runner.server)
+    patience = {"ssl_handshake_timeout": HEAD_S} if tls is not None else {}
     try:
         for host in hosts:
-            site = web.TCPSite(runner, host, port, ssl_context=tls)
             try:
-                await site.start()
+                server = await asyncio.get_running_loop().create_server(
+                    lambda: Visitor(gate, make, app[PAIRED]), host, port, ssl=tls, **patience
+                )
             except OSError as e:
                 if e.errno != errno.EADDRINUSE:
                     raise
                 raise PortTaken(f"port {port} is taken; choose another with --port") from None
-            server = site._server
-            assert isinstance(server, asyncio.Server)
+            servers.append(server)
             port = server.sockets[0].getsockname()[1]
         yield port
     finally:
+        for server in servers:
+            server.close()
         await runner.cleanup()
 
 
@@ -173,7 +179,8 @@ async def _glasses(request: web.Request) -> web.WebSocketResponse:
     live, glasses = request.app[LIVE], request.app[GLASSES]
     if live is None:
         raise web.HTTPNotFound(reason="No companion lives here; start one with: os1 run --browser")
-    ws = web.WebSocketResponse(heartbeat=PING_S, max_msg_size=LARGEST)
+    # Sound and JPEG do not get smaller; packing them would only cost the battery.
+    ws = web.WebSocketResponse(heartbeat=PING_S, max_msg_size=LARGEST, compress=False)
     ws.headers.update(HEADERS)
     await ws.prepare(request)
     try:
