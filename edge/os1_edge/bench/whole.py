@@ -29,6 +29,9 @@ ROUNDS = 2
 """Apart by everything else: their difference is this machine's noise."""
 
 
+Peers = Callable[[Setting, Callable[[], bool]], tuple[list[Ratio], list[Skipped]]]
+
+
 def all_stages() -> list[Stage]:
     """Every stage there is, in the order of a turn."""
     from os1_edge.bench.stages import converse, hear, offload, process, remember, see, speak
@@ -45,11 +48,13 @@ def chosen(stages: Sequence[Stage], quick: bool, only: Sequence[str]) -> list[St
     """
     if not only:
         return [stage for stage in stages if stage.quick or not quick]
-    unknown = [word for word in only if not any(_named(stage, word) for stage in stages)]
-    if unknown:
+    wanted = {word: [stage for stage in stages if _named(stage, word)] for word in only}
+    for word in only:  # who names a stage or a room whole does not mean others that hold the word
+        wanted[word] = [s for s in wanted[word] if word in (s.name, s.group)] or wanted[word]
+    if unknown := [word for word in only if not wanted[word]]:
         names = ", ".join(dict.fromkeys(stage.group for stage in stages))
         raise Unavailable(f'nothing is called "{unknown[0]}"; rooms are {names}; see os1 bench --list')
-    return [stage for stage in stages if any(_named(stage, word) for word in only)]
+    return [stage for stage in stages if any(stage in some for some in wanted.values())]
 
 
 def _named(stage: Stage, word: str) -> bool:
@@ -61,7 +66,7 @@ def measure(
     setting: Setting,
     command: str,
     rounds: int = ROUNDS,
-    peers: Callable[[Setting, Callable[[], bool]], tuple[list[Ratio], list[Skipped]]] | None = None,
+    peers: Peers | None = None,
     tell: Tell = lambda step: None,
     said: Callable[[str], None] = lambda text: None,
 ) -> Result:
@@ -160,6 +165,7 @@ def bench_all(asked: Asked) -> None:
             setting,
             asked.command,
             asked.rounds,
+            _peers(asked.peers),
             tell=tell,
             said=lambda text: click.echo(text, err=True),
         )
@@ -169,6 +175,14 @@ def bench_all(asked: Asked) -> None:
         return
     show(shown(result))
     click.echo("written: " + ", ".join(map(str, written)))
+
+
+def _peers(wanted: bool) -> Peers | None:
+    if not wanted:
+        return None
+    from os1_edge.bench.peers import peers
+
+    return peers
 
 
 def listed(stages: Sequence[Stage]) -> None:

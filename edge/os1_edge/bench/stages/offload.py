@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import subprocess
@@ -15,6 +14,7 @@ from time import perf_counter
 
 from os1_edge.bench.route import measure as decisions
 from os1_edge.bench.stage import Reading, Setting, Stage, Unavailable, Work
+from os1_edge.bench.stages.loop import runner
 from os1_edge.offload.budget import Budget
 from os1_edge.offload.channels import Trust
 from os1_edge.offload.engine import Message
@@ -72,8 +72,9 @@ async def first_text_s(far: RemoteEngine) -> float:
 
 @contextmanager
 def _wire(_: Setting) -> Iterator[Work]:
-    with server() as (address, _echo), asyncio.Runner() as loop:
-        far = loop.run(_connected(address))
+    loop = runner()
+    with server() as (address, _echo):
+        far = loop.run(connected(address))
 
         async def once() -> Sequence[float]:
             trips = [(await far.probe(1000 * kb, 5.0)).rtt_s for kb in (0, *UPLOADS_KB)]
@@ -83,7 +84,8 @@ def _wire(_: Setting) -> Iterator[Work]:
         loop.run(far.close())
 
 
-async def _connected(address: str) -> RemoteEngine:
+async def connected(address: str) -> RemoteEngine:
+    """A client of the scripted server, with its channels open."""
     far = RemoteEngine(address, TOKEN, Trust(), Quiet())
     await far.probe(0, 5.0, fresh=True)
     return far
@@ -92,7 +94,7 @@ async def _connected(address: str) -> RemoteEngine:
 @contextmanager
 def _router(_: Setting) -> Iterator[Work]:
     def work() -> Sequence[float]:
-        found = asyncio.run(decisions(200))
+        found = runner().run(decisions(200))
         return found["decide_us"], found["whole_us"]
 
     yield work

@@ -1,0 +1,124 @@
+"""`os1 bench` for real on a few stages: what it writes, what Ctrl-C leaves, what is suggested from it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import os1_models
+from os1_edge.bench.cli import bench
+from os1_edge.bench.result import load_result
+from os1_edge.bench.stage import Setting, Unavailable, empty, take
+from os1_edge.bench.stages import offload
+from os1_edge.bench.stages.clips import pictures, utterances
+from os1_edge.bench.stages.requantise import requantised
+from os1_edge.events import RATE
+from os1_edge.hear.asr import Whisper
+from os1_edge.replay.measure import word_errors
+from os1_edge.settings_cli import config
+
+OS1 = [sys.executable, "-m", "os1_edge", "bench"]
+
+
+def test_a_run_is_written_shown_compared_with_itself_and_suggested_from(
+    tmp_path: Path, pulled: Callable[[str], Path]
+) -> None:
+    pulled("silero-vad")
+    out = tmp_path / "out"
+    command = [*OS1, "--only", "vad", "--only", "jpeg", "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = load_result(out / "bench.json")
+    assert {s.group for s in made.series} >= {"hear", "see"}
+    assert all(s.n >= 6 and len(s.blocks) == 2 for s in made.series if s.group != "process")
+    assert "jpeg, at most 60 kB" in done.stdout
+    assert made.command == "os1 bench --only vad --only jpeg"
+    assert (out / "bench.html").stat().st_size > 2000
+    path = str(out / "bench.json")
+    told = CliRunner().invoke(bench, ["compare", path, path, "--fail-over", "1%"])
+    assert told.exit_code == 0
+    suggested = tmp_path / "device.toml"
+    assert CliRunner().invoke(bench, ["suggest", path, "--out", str(suggested)]).exit_code == 0
+    assert CliRunner().invoke(config, ["check", "--file", str(suggested)]).exit_code == 0
+    assert CliRunner().invoke(bench, ["suggest", path, "--out", str(suggested)]).exit_code == 1
+
+
+def test_ctrl_c_ends_a_run_with_what_was_measured(tmp_path: Path, pulled: Callable[[str], Path]) -> None:
+    pulled("silero-vad")
+    out = tmp_path / "out"
+    command = [*OS1, "--only", "vad", "--only", "recall of 10k", "--rounds", "20", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(8)  # it is well in its first rounds by then, wherever it is
+        os.kill(process.pid, signal.SIGINT)
+        _, log = process.communicate(timeout=90)
+    assert process.returncode == 0, log
+    assert "what was measured is kept" in log
+    made = load_result(out / "bench.json")
+    assert made.interrupted
+    assert made.series
+    assert len(made.series[0].blocks) < 20
+
+
+def test_a_part_that_does_not_exist_is_told_with_those_that_do(tmp_path: Path) -> None:
+    told = CliRunner().invoke(bench, ["--only", "hats", "--out", str(tmp_path)], standalone_mode=False)
+    assert isinstance(told.exception, Unavailable)
+    assert "rooms are hear" in str(told.exception)
+
+
+def test_the_wire_to_a_real_server_is_measured() -> None:
+    stage = next(s for s in offload.stages() if s.name == "grpc")
+    block = empty(stage)
+    take(stage, Setting(), block)
+    assert block.n >= 3
+    assert all(value > 0 for values in block.values for value in values)
+
+
+def test_the_bundled_utterances_are_whole_and_the_shortest_first() -> None:
+    clips = utterances()
+    assert len(clips) == 13
+    lengths = [len(audio) / RATE for _, audio in clips]
+    assert lengths == sorted(lengths)
+    assert 0.8 < lengths[0] < lengths[-1] < 6
+    assert all(picture.shape == (480, 640, 3) for picture in pictures())
+
+
+@pytest.mark.parametrize("kind", ["q5_1", "f16"])
+def test_a_model_in_another_quantisation_still_hears(
+    tmp_path: Path, pulled: Callable[[str], Path], kind: str
+) -> None:
+    source = pulled("whisper-tiny.en")
+    made = requantised(source, tmp_path / "other.bin", kind)
+    assert (made.stat().st_size < source.stat().st_size) == (kind == "q5_1")
+    said, audio = utterances()[-1]
+    errors, words = word_errors(said, Whisper(made).text(audio))
+    assert errors <= words // 5
+
+
+def test_what_is_no_whisper_model_is_not_rounded(tmp_path: Path) -> None:
+    path = tmp_path / "other.bin"
+    path.write_bytes(bytes(100))
+    with pytest.raises(Unavailable, match=r"other\.bin"):
+        requantised(path, tmp_path / "out.bin", "q5_1")
+
+
+def test_a_model_that_is_missing_leaves_its_stage_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OS1_MODELS_DIR", str(tmp_path / "none"))
+    with pytest.raises(os1_models.ModelMissing):
+        os1_models.path("silero-vad")
+    out = tmp_path / "out"
+    command = [*OS1, "--only", "end of turn", "--only", "frame hash", "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = load_result(out / "bench.json")
+    assert [s.name for s in made.series] == ["frame hash"]
+    assert "os1 models pull" in made.skipped[0].why
