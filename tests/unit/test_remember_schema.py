@@ -213,3 +213,20 @@ def test_a_start_that_is_cut_off_leaves_no_half_memory(
 def test_statements_of_a_script_are_cut_outside_triggers_only() -> None:
     script = "CREATE TABLE a (b);\nCREATE TRIGGER t AFTER DELETE ON a BEGIN\n SELECT 1;\nEND;\n"
     assert [s.split()[1] for s in statements(script)] == ["TABLE", "TRIGGER"]
+
+
+def test_of_two_that_bring_a_file_forward_at_once_the_second_finds_it_done(
+    first: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step_of = migrating._step
+
+    def another_is_faster(db: Any) -> int:
+        step = step_of(db)
+        monkeypatch.setattr(migrating, "_step", step_of)
+        Store(first, KEY).close()
+        return step
+
+    monkeypatch.setattr(migrating, "_step", another_is_faster)
+    store = Store(first, KEY)
+    assert [t.heard for t in store.turns()] == list(SAID)
+    store.close()
