@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -159,6 +160,26 @@ def test_while_it_looks_away_no_picture_is_looked_at_and_the_light_is_off(tmp_pa
     assert shown == [True, False, True, False], "and off at the end"
 
 
+def test_a_picture_that_was_being_looked_at_is_let_go_when_it_looks_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    glimpse = FrameTaker.glimpse
+    told, detector, _ = looking(tmp_path)
+    companions: list[Any] = []
+
+    def slow(taker: FrameTaker, image: Image, at_s: float) -> Any:
+        found = glimpse(taker, image, at_s)
+        loop, os1 = companions[0]
+        loop.call_soon_threadsafe(os1.looking.look_away)  # it is asked while the picture is in work
+        return found
+
+    monkeypatch.setattr(FrameTaker, "glimpse", slow)
+    told.do(0.0, lambda os1: companions.append((asyncio.get_running_loop(), os1)))
+    told.show(1.0, "A table.").do(1.2, lambda os1: os1.looking.look_back())
+    told.do(1.4, lambda os1: os1.looking.fixated(1.4)).live()
+    assert detector.seen == 0
+
+
 class Light:
     """A capture light that can break."""
 
@@ -238,6 +259,12 @@ def test_an_eye_camera_that_gives_rubbish_costs_only_the_gaze(
     assert told.turns[0].looked_at == ""
     assert told.turns[0].reply
     assert caplog.text.count("the eye frame") == 1
+
+
+def test_a_scene_that_could_not_be_described_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
+    told = Companion(tmp_path)
+    told.show(0.0, "A table.").show(10.0, "broken").show(20.0, "broken").say(21.0, "What is this?").live()
+    assert told.turns[0].scene == ""
 
 
 def test_no_picture_is_held_once_it_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
