@@ -261,6 +261,12 @@ def test_an_eye_camera_that_gives_rubbish_costs_only_the_gaze(
     assert caplog.text.count("the eye frame") == 1
 
 
+def test_a_view_a_minute_old_is_not_what_is_in_view(tmp_path: Path) -> None:
+    told = Companion(tmp_path)
+    told.show(0.0, "A table.").say(50.0, "What is this?").say(70.0, "And what is this?").live()
+    assert [turn.scene for turn in told.turns] == ["A table.", ""]
+
+
 def test_a_scene_that_could_not_be_described_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
     told = Companion(tmp_path)
     told.show(0.0, "A table.").show(10.0, "broken").show(20.0, "broken").say(21.0, "What is this?").live()
