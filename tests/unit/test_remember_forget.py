@@ -13,6 +13,7 @@ from os1_edge.remember import derived, forget
 from os1_edge.remember.about import about, foresee_about, words
 from os1_edge.remember.backup import Lock, backup
 from os1_edge.remember.edit import edit
+from os1_edge.remember.erase import has_traces
 from os1_edge.remember.mend import compare
 from os1_edge.remember.store import Store
 
@@ -213,6 +214,7 @@ def test_another_process_that_reads_is_told_of(store: Store, tmp_path: Path) -> 
     with store.reading() as db:
         db.execute("PRAGMA busy_timeout = 50")
     assert forgotten(store, ("turn", row)).left != ""
+    assert has_traces(store)  # the next one clears it
     reader.execute("COMMIT")
     reader.close()
     assert forget.clear(store) == ""

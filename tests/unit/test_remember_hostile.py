@@ -47,6 +47,8 @@ def test_whatever_stands_around_a_word_it_is_found_and_forgotten(said: str, stor
     see(store, "kitchen", 0, said)
     recall = Recall(store, Apart(), RecallRules(min_similarity=-1.0, limit=1))
     assert [hit.ref_id for hit in recall.recall("rosebud", at(5))] == [1]
+    with store.reading() as db:
+        assert not compare(db)
     found = about(store, "Rosebud")
     assert [mention.row for mention in found] == [("context", 1), ("turn", 1)]
     forget.carry_out(store, foresee_about(store, "Rosebud", found))
