@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 from companion import Companion, Engine, Tracker, picture
 
+from os1_edge import clock
+from os1_edge.app.gazing import Gazing
 from os1_edge.config import Config
-from os1_edge.events import Image
+from os1_edge.events import EyeFrame, Image
 from os1_edge.see.camera import FrameTaker
 from os1_edge.see.faces import Face
 from os1_edge.see.objects import DetectedObject
@@ -337,3 +340,19 @@ def test_without_a_model_the_descriptions_stand_in_and_the_window_stays_short(tm
         told.do(10.0 * i + 5, lambda os1: frames.append(len(os1.scenery.window.frames)))
     told.live()
     assert max(frames) <= 4
+
+
+def test_eye_frames_that_come_late_are_passed_over() -> None:
+    async def late(ticking: clock.Clock) -> AsyncIterator[EyeFrame]:
+        await ticking.sleep_until(10.0)
+        for at_s in (0.0, 9.99):
+            yield EyeFrame(at_s, "eye", np.array([[60, 110]], np.uint8))
+
+    async def story() -> None:
+        ticking = clock.Clock()
+        gazing = Gazing(Tracker(), ticking, lambda _at_s: None)  # type: ignore[arg-type]
+        await gazing.follow(late(ticking))
+        assert (gazing.followed.skipped, gazing.followed.frames) == (1, 1)
+        gazing.close()
+
+    clock.run(story(), virtual=True)
