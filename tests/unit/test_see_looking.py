@@ -1,11 +1,14 @@
 """The small parts of looking: where the gaze rested, what moves, lights, and pictures held for a model."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
+from os1_edge.app.scenery import Scenery
+from os1_edge.app.views import NOTHING_SEEN
 from os1_edge.events import Gaze
 from os1_edge.see.album import Album
 from os1_edge.see.frames import look_of, turned
@@ -132,3 +135,16 @@ def test_a_gaze_stays_on_its_thing_when_the_picture_is_turned_upright(degrees: i
     gaze = aim.on(Gaze(0.0, 460.0, 140.0, 0.9, 1.0), upright.shape[1], upright.shape[0])
     assert gaze is not None
     assert upright[round(gaze.y), round(gaze.x)].tolist() == [255, 255, 255]
+
+
+def test_pictures_go_when_their_frames_were_summarised_or_all_is_forgotten() -> None:
+    scenery = Scenery(album=Album())
+    for at_s in range(4):
+        scenery.saw(float(at_s), replace(NOTHING_SEEN, sentence=f"Room {at_s}.", usable=True), b"jpeg")
+    assert scenery._album is not None
+    assert len(scenery._album) == 1
+    assert scenery.before(4.0)
+    scenery.forget()
+    assert len(scenery._album) == 0
+    assert scenery.pictures() == ()
+    assert scenery.before(4.0) == ()
