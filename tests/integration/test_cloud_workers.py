@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import os1_models
-from os1_cloud.engines import BadImage, EngineError, Finished, Piece, Prompt, Turn
+from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, Turn
 from os1_cloud.engines.llama import Llama, Llava
 from os1_cloud.engines.worker import Recycle
 
@@ -127,6 +127,22 @@ def test_a_reading_that_made_way_is_gone_on_with(slow: Path) -> None:
         await ended(engine)
 
     run(story)
+
+
+def test_a_schema_that_cannot_be_obeyed_is_printed_nowhere(
+    model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """llama.cpp prints a grammar that it cannot read, with all words of the schema."""
+
+    async def story() -> None:
+        engine = await loaded(model)
+        schema = '{"type": "string", "pattern": "^(((secret){1,9999}){1,9999}){1,9999}$"}'
+        with pytest.raises(BadSchema):
+            await answered(engine, Prompt((Turn("user", "?"),), 4, json_schema=schema))
+        await ended(engine)
+
+    run(story)
+    assert "secret" not in "".join(capfd.readouterr())
 
 
 def test_an_answer_goes_on_behind_what_the_wearer_has_heard(model: Path) -> None:

@@ -31,8 +31,8 @@ class Model(Protocol):
         ...
 
 
-def main(spec: dict[str, Any], source: BinaryIO, sink: BinaryIO) -> None:
-    """Serves frames from `source` to `sink` until `source` ends."""
+def main(spec: dict[str, Any], source: BinaryIO, sink: BinaryIO, quiet: Callable[[], None]) -> None:
+    """Serves frames from `source` to `sink` until `source` ends; `quiet` is called before the first job."""
 
     def tell(message: dict[str, Any], blob: bytes = b"") -> None:
         sink.write(pack(message, blob))
@@ -43,6 +43,7 @@ def main(spec: dict[str, Any], source: BinaryIO, sink: BinaryIO) -> None:
     except Exception as e:
         tell({"op": "failed", "why": str(e) if isinstance(e, EngineError) else f"{type(e).__name__}: {e}"})
         return
+    quiet()
     tell({"op": "ready", **model.facts})
     jobs: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()  # the server sends one at a time
     stopped = _Stopped()
@@ -112,5 +113,12 @@ if __name__ == "__main__":
     # What native code prints must not get between the frames.
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    main(json.loads(sys.argv[1]), sys.stdin.buffer, pipe)
+
+    def nothing() -> None:
+        """From here on native code prints nothing: llama.cpp shows a grammar that it cannot read, and with it
+        the schema that a wearer sent."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os.dup2(2, 1)
+
+    main(json.loads(sys.argv[1]), sys.stdin.buffer, pipe, nothing)
     os._exit(0)  # native destructors have nothing to save, and some crash

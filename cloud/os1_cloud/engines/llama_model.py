@@ -90,7 +90,7 @@ class LlamaModel:
 
     def do(self, job: dict[str, Any], blob: bytes, stop: Stop) -> Iterator[Frame]:
         """Pieces ``{"text"}``, then ``{"why", "prompt_tokens", "answer_tokens", "cached_tokens"}``."""
-        grammar = _grammar(job["json_schema"]) if job["json_schema"] else None
+        grammar = self._grammar(job["json_schema"]) if job["json_schema"] else None
         tokens = self._tokens(job["turns"], job["prefix"])
         room = self._context - len(tokens)
         if room < 1:
@@ -107,6 +107,25 @@ class LlamaModel:
                 raise
         finally:
             self._stop = lambda: False
+
+    def _grammar(self, schema: str) -> Any:
+        """The schema as llama.cpp's grammar.
+
+        Raises:
+            BadSchema: there is none. llama-cpp-python does not look whether llama.cpp took it, and crashes.
+        """
+        from llama_cpp.llama_grammar import LlamaGrammar
+
+        try:
+            grammar = LlamaGrammar.from_json_schema(schema, verbose=False)
+        except Exception as e:  # whatever a stranger's schema does to the converter
+            raise BadSchema(f"json_schema cannot be obeyed ({type(e).__name__})") from e
+        rules, root = grammar._grammar.encode(), grammar._root.encode()
+        tried = self._c.llama_sampler_init_grammar(self._llama._model.vocab, rules, root)
+        if not tried:
+            raise BadSchema("json_schema cannot be obeyed: its grammar is too large")
+        self._c.llama_sampler_free(tried)
+        return grammar
 
     def _come_to(self, session: str) -> None:
         """Has llama.cpp hold what it read for `session`, and nothing of any other."""
@@ -175,13 +194,3 @@ def _template(llama: Any) -> Any:
     return Jinja2ChatFormatter(
         template=source, eos_token=word(llama.token_eos()), bos_token=word(llama.token_bos())
     )
-
-
-def _grammar(schema: str) -> Any:
-    """The schema as llama.cpp's grammar."""
-    from llama_cpp.llama_grammar import LlamaGrammar
-
-    try:
-        return LlamaGrammar.from_json_schema(schema, verbose=False)
-    except Exception as e:  # whatever a stranger's schema does to the converter
-        raise BadSchema(f"json_schema cannot be obeyed ({type(e).__name__})") from e
