@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from test_bench_compare import result
 
 import os1_models
 from os1_edge.bench.cli import bench
-from os1_edge.bench.result import load_result
+from os1_edge.bench.result import load_result, series
 from os1_edge.bench.stage import Setting, Unavailable, empty, take
 from os1_edge.bench.stages import offload
 from os1_edge.bench.stages.clips import pictures, utterances
@@ -122,3 +124,21 @@ def test_a_model_that_is_missing_leaves_its_stage_out(
     made = load_result(out / "bench.json")
     assert [s.name for s in made.series] == ["frame hash"]
     assert "os1 models pull" in made.skipped[0].why
+
+
+def test_a_small_fleet_is_served_by_a_real_server_and_fills_the_page(tmp_path: Path) -> None:
+    page, made = tmp_path / "scale.md", tmp_path / "bench.json"
+    page.write_text("<!-- inputs -->\n<!-- /inputs -->\n<!-- machines -->\n<!-- /machines -->\n")
+    of = {"model": "qwen2.5-0.5b"}
+    figures = ("prefill", "generation")
+    result(*(series(f, "converse", "tok/s", [[50.0]], of={**of, "figure": f}) for f in figures)).write(made)
+    command = ["fleet", "--wearers", "40", "--seconds", "3", "--json", "--scale", str(page)]
+    told = CliRunner().invoke(bench, [*command, "--bench", str(made)])
+    assert told.exit_code == 0, told.output
+    found = json.loads(next(line for line in told.stdout.splitlines() if line.startswith("{")))
+    assert [row["wearers"] for row in found["loads"]] == [5, 10, 20, 40]
+    answered = found["loads"][-1]["codes"]
+    assert set(answered) <= {"OK", "given up"}
+    assert answered["OK"] >= 3
+    assert "| 1,000,000 |" in page.read_text()
+    assert "`talking` 0.05" in page.read_text()

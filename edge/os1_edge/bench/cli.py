@@ -19,6 +19,7 @@ ELSEWHERE = {
     "asr": ("os1_edge.bench.asr", "main"),
     "compare": ("os1_edge.bench.results_cli", "compare"),
     "echo": ("os1_edge.bench.echo", "main"),
+    "fleet": ("os1_edge.bench.fleet_cli", "fleet"),
     "gaze": ("os1_edge.bench.gaze", "gaze"),
     "scene": ("os1_edge.bench.scene", "scene"),
     "memory": ("os1_edge.bench.memory_life", "main"),
@@ -29,6 +30,7 @@ ELSEWHERE = {
     "soak": ("os1_edge.bench.soak", "main"),
     "speech": ("os1_edge.bench.speech", "main"),
     "suggest": ("os1_edge.bench.results_cli", "suggest"),
+    "system": ("os1_edge.bench.system_cli", "system"),
     "turn": ("os1_edge.bench.turn", "turn"),
     "turns": ("os1_edge.bench.turns", "turns"),
 }

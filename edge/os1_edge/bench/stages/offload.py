@@ -29,8 +29,11 @@ scripted engine takes no pictures: the way and the messages are the same."""
 
 
 @contextmanager
-def server(first_s: float = 0.0, token_s: float = 0.0, slots: int = 4) -> Iterator[tuple[str, str]]:
+def server(
+    first_s: float = 0.0, token_s: float = 0.0, slots: int = 4, tokens: Sequence[str] = (TOKEN,)
+) -> Iterator[tuple[str, str]]:
     """A server with a scripted engine in a process of its own; its address, and a bare gRPC echo's beside it.
+    Each token is a wearer's.
 
     Raises:
         Unavailable: the server's side is not installed, or did not start.
@@ -38,8 +41,8 @@ def server(first_s: float = 0.0, token_s: float = 0.0, slots: int = 4) -> Iterat
     if find_spec("os1_cloud") is None or find_spec("grpc_health") is None:
         raise Unavailable("the server's side is not installed; run: pip install 'os1[cloud]'")
     spec = {"first_s": first_s, "token_s": token_s, "slots": slots, "queue": 64}
-    tokens = {hashlib.sha256(TOKEN.encode()).hexdigest(): "bench"}
-    command = [sys.executable, "-m", "os1_cloud.bench.child", json.dumps({**spec, "tokens": tokens})]
+    known = {hashlib.sha256(token.encode()).hexdigest(): f"w{n}" for n, token in enumerate(tokens)}
+    command = [sys.executable, "-m", "os1_cloud.bench.child", json.dumps({**spec, "tokens": known})]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None

@@ -1,0 +1,187 @@
+"""Many simulated wearers on one server: what it serves a second, how soon, and where it stops keeping up.
+
+Questions come when they come, whatever became of those before (open loop); times count from when a question
+was due, so that a slow server hides nothing. Gaps between turns and lengths of what is said are drawn from
+the bundled morning; an answer is taken to be as long as a question, and a share of the questions is given up
+after the first word, as the router does with a lost race.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import grpc
+
+from os1_edge.bench.stages.clips import morning
+from os1_edge.bench.stages.offload import TOKEN
+from os1_proto.assist.v1 import assist_pb2 as pb
+from os1_proto.assist.v1 import assist_pb2_grpc
+
+CHANNELS = 64
+"""Connections at most: wearers have one each, but this machine's client would then be what is measured."""
+BUDGET_S = 1.5
+"""To the first word; a question is refused or given up beyond it."""
+REFUSED = 0.01
+"""Share of the questions that may fail before a load counts as too much."""
+PROMPT = "You are OS-1. " * 120
+"""About what a reply's prompt weighs: persona, examples, memories."""
+TOKENS_A_WORD = 1.4
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How people talk with it."""
+
+    gaps_s: tuple[float, ...]
+    """From the end of what is said to the next thing said."""
+    words: tuple[int, ...]
+    cancels: float
+    """Share of the questions given up after the first word."""
+
+    @property
+    def turns_a_second(self) -> float:
+        """Of one wearer who talks all the time."""
+        return 1 / statistics.mean(self.gaps_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """One question."""
+
+    at_s: float
+    wearer: int
+    tokens: int
+    cancelled: bool
+
+
+@dataclass(slots=True)
+class Load:
+    """What became of the questions of so many wearers."""
+
+    wearers: int
+    seconds: float
+    first_s: list[float] = field(default_factory=list)
+    codes: Counter[str] = field(default_factory=Counter)
+    client_late_s: list[float] = field(default_factory=list)
+    """By how much this machine asked late: the client's own limit."""
+
+    @property
+    def asked(self) -> int:
+        """Questions."""
+        return sum(self.codes.values())
+
+    @property
+    def failed(self) -> float:
+        """Share of the questions that were not answered."""
+        kept = self.codes["OK"] + self.codes["given up"]
+        return 1 - kept / max(1, self.asked)
+
+    def first(self, percent: float) -> float:
+        """Percentile of the seconds to the first word; those that failed count as never."""
+        ordered = sorted(self.first_s) + [float("inf")] * round(self.failed * self.asked)
+        return ordered[min(len(ordered) - 1, int(percent / 100 * len(ordered)))] if ordered else float("inf")
+
+    @property
+    def kept_up(self) -> bool:
+        """Whether nearly all were answered in time."""
+        return self.failed <= REFUSED and self.first(95) <= BUDGET_S
+
+    @property
+    def by_client(self) -> bool:
+        """Whether the client was so late itself that the server is not what was measured."""
+        late = sorted(self.client_late_s)
+        return bool(late) and late[int(0.95 * len(late))] > 0.05
+
+
+def of_the_morning(cancels: float = 0.12) -> Habits:
+    """The bundled session's. ``cancels`` is the router's bound on lost races."""
+    said = morning().file.utterance
+    gaps = tuple(round(after.start_s - before.end_s, 2) for before, after in pairwise(said))
+    return Habits(gaps, tuple(len(u.text.split()) for u in said), cancels)
+
+
+def schedule(habits: Habits, wearers: int, seconds: float, seed: int = 1) -> list[Due]:
+    """All questions in order. Each wearer begins somewhere in a gap."""
+    chance, out = random.Random(seed), []
+    for wearer in range(wearers):
+        at = chance.random() * chance.choice(habits.gaps_s)
+        while at < seconds:
+            tokens = max(2, round(TOKENS_A_WORD * chance.choice(habits.words)))
+            out.append(Due(at, wearer, tokens, chance.random() < habits.cancels))
+            at += chance.choice(habits.gaps_s)
+    return sorted(out, key=lambda due: due.at_s)
+
+
+def knee(loads: Sequence[Load]) -> Load | None:
+    """The biggest load that was kept up with before the first that was not; None: not even the least."""
+    best = None
+    for load in sorted(loads, key=lambda some: some.wearers):
+        if not load.kept_up:
+            break
+        best = load
+    return best
+
+
+def steps(wearers: int) -> Iterator[int]:
+    """From an eighth of them up to all."""
+    yield from sorted({max(1, wearers // part) for part in (8, 4, 2, 1)})
+
+
+async def drive(
+    address: str, habits: Habits, wearers: int, seconds: float, tokens: Sequence[str] = (TOKEN,)
+) -> Load:
+    """Asks the server at ``address`` (plain text) all questions of so many wearers."""
+    channels = [
+        grpc.aio.insecure_channel(address, (("os1.channel", number),))
+        for number in range(min(CHANNELS, wearers))
+    ]
+    stubs = [assist_pb2_grpc.AssistStub(channel) for channel in channels]
+    load, began = Load(wearers, seconds), time.perf_counter()
+    asked: list[asyncio.Task[None]] = []
+    try:
+        await _ask(stubs[0], Due(0.0, -1, 2, False), time.perf_counter(), Load(0, 0.0), tokens[0])
+        began = time.perf_counter()
+        for due in schedule(habits, wearers, seconds):
+            await asyncio.sleep(max(0.0, began + due.at_s - time.perf_counter()))
+            load.client_late_s.append(time.perf_counter() - began - due.at_s)
+            stub, token = stubs[due.wearer % len(stubs)], tokens[due.wearer % len(tokens)]
+            asked.append(asyncio.create_task(_ask(stub, due, began + due.at_s, load, token)))
+        await asyncio.gather(*asked)
+    finally:
+        for channel in channels:
+            await channel.close()
+    load.seconds = time.perf_counter() - began
+    return load
+
+
+async def _ask(stub: assist_pb2_grpc.AssistStub, due: Due, due_at: float, load: Load, token: str) -> None:
+    request = pb.AskRequest(
+        request_id=f"w{due.wearer}-{due.at_s:.3f}",
+        turns=[pb.Turn(role=pb.ROLE_SYSTEM, text=PROMPT), pb.Turn(role=pb.ROLE_USER, text="Where?")],
+        max_tokens=due.tokens,
+        budget=pb.Budget(first_token_ms=round(1000 * BUDGET_S)),
+    )
+    metadata = (("authorization", f"Bearer {token}"),)
+    call: Any = stub.Ask(request, metadata=metadata, timeout=30.0)  # the stubs know no async iteration
+    first = None
+    try:
+        async for event in call:
+            if event.delta.text and first is None:
+                first = time.perf_counter() - due_at
+                load.first_s.append(first)
+                if due.cancelled:
+                    load.codes["given up"] += 1
+                    return
+        load.codes["OK"] += 1
+    except grpc.aio.AioRpcError as e:
+        load.codes[e.code().name] += 1
+    finally:
+        call.cancel()

@@ -1,0 +1,86 @@
+"""`os1 bench system`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter
+
+import click
+
+from os1_edge import __version__
+from os1_edge.bench import machine
+from os1_edge.bench.result import LinkRun, Result, Skipped
+from os1_edge.bench.stage import Unavailable
+from os1_edge.bench.suite import Stop
+from os1_edge.config import Config, load_config
+
+NAMES = ("offline", "wifi", "lte", "3g", "train", "elevator")
+
+
+@click.command("system")
+@click.argument("session", type=click.Path(path_type=Path, file_okay=False), required=False)
+@click.option("--link", "links", type=click.Choice(NAMES), multiple=True, help="Default: every one.")
+@click.option("--model", default="qwen2.5-1.5b", show_default=True, help="The server's.")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings (TOML).")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("bench-out"), show_default=True
+)
+def system(
+    session: Path | None, links: tuple[str, ...], model: str, config_file: Path | None, out: Path
+) -> None:
+    """Live a session in real time over each kind of link: voice to voice, who answered, what it cost.
+
+    Each link takes as long as SESSION, by default the bundled morning's three minutes. Writes system.json
+    and system.html to --out. Ctrl-C ends it after the link that is being lived.
+    """
+    from os1_edge.bench.page import page
+    from os1_edge.bench.stages.clips import morning
+    from os1_edge.bench.table import show, shown
+    from os1_edge.remember.key import wearers_key
+
+    folder = session or morning().folder
+    config, key = load_config(config_file), wearers_key()
+    before, began, stop = machine.state(), perf_counter(), Stop()
+    runs: list[LinkRun] = []
+    skipped: list[Skipped] = []
+    chosen = links or NAMES
+    with stop.listening(lambda: click.echo("stopping after this link", err=True)):
+        for name in NAMES:
+            if name in chosen:
+                _one(name, stop, runs, skipped, (folder, config, key, model))
+    found = machine.described(before, machine.state(), [])
+    command = " ".join(["os1 bench system", *(f"--link {name}" for name in links)])
+    result = Result(
+        made=datetime.now().astimezone().replace(microsecond=0), os1_version=__version__, command=command,
+        mode="full", threads=config.converse.threads, rounds=1, seconds=round(perf_counter() - began, 1),
+        interrupted=stop(), machine=found, series=(), skipped=tuple(skipped), links=tuple(runs),
+        warnings=tuple(machine.warnings(found)),
+    )  # fmt: skip
+    out.mkdir(parents=True, exist_ok=True)
+    result.write(out / "system.json")
+    (out / "system.html").write_text(page(result), "utf-8")
+    show(shown(result))
+    click.echo(f"written: {out / 'system.json'}, {out / 'system.html'}")
+
+
+def _one(
+    name: str,
+    stop: Stop,
+    runs: list[LinkRun],
+    skipped: list[Skipped],
+    given: tuple[Path, Config, bytes, str],
+) -> None:
+    import os1_models
+    from os1_edge.bench.system import LINKS, lived
+
+    folder, config, key, model = given
+    link = next(link for link in LINKS if link.name == name)
+    if stop():
+        skipped.append(Skipped(name=name, why="interrupted before it"))
+        return
+    click.echo(f"{name} ({link.told})", err=True)
+    try:
+        runs.append(lived(link, folder, config, key, model))
+    except (Unavailable, os1_models.ModelMissing) as e:
+        skipped.append(Skipped(name=name, why=str(e)))

@@ -1,0 +1,142 @@
+"""The simulated fleet, the machines it needs, the links that are lived, and what energy a machine tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from os1_edge.bench.energy import Meter, spent
+from os1_edge.bench.fleet import Habits, Load, knee, of_the_morning, schedule, steps
+from os1_edge.bench.scale import Assumed, Measured, filled, need, table
+from os1_edge.bench.system import LINKS, Check, checks, link_run
+from os1_edge.replay.report import Report
+
+HABITS = Habits((8.0, 12.0), (4, 8), 0.25)
+
+
+def load(wearers: int, first_s: float, ok: int = 100, failed: int = 0) -> Load:
+    return Load(wearers, 10.0, [first_s] * ok, Counter({"OK": ok, "RESOURCE_EXHAUSTED": failed}))
+
+
+def test_wearers_ask_as_often_as_in_the_morning_and_not_all_at_once() -> None:
+    asked = schedule(HABITS, 200, 60.0)
+    assert len(asked) == pytest.approx(200 * 60 * HABITS.turns_a_second, rel=0.1)
+    assert [due.at_s for due in asked] == sorted(due.at_s for due in asked)
+    first_ten_seconds = sum(due.at_s < 10 for due in asked)
+    assert first_ten_seconds == pytest.approx(len(asked) / 6, rel=0.25)
+    assert sum(due.cancelled for due in asked) == pytest.approx(0.25 * len(asked), rel=0.2)
+    assert {due.tokens for due in asked} == {6, 11}
+    assert asked == schedule(HABITS, 200, 60.0)
+
+
+def test_the_habits_are_those_of_the_bundled_morning() -> None:
+    habits = of_the_morning()
+    assert len(habits.gaps_s) == len(habits.words) - 1 == 12
+    assert 0.05 < habits.turns_a_second < 0.2
+
+
+def test_the_knee_is_the_last_load_before_the_first_that_is_too_much() -> None:
+    fine, slow, failing = load(10, 0.1), load(20, 2.0), load(40, 0.1, 90, 10)
+    assert knee([slow, fine, load(40, 0.1)]) is fine
+    assert knee([fine, failing]) is fine
+    assert knee([slow]) is None
+
+
+def test_a_question_that_failed_counts_as_never_answered() -> None:
+    assert load(1, 0.1, ok=90, failed=10).first(50) == 0.1
+    assert load(1, 0.1, ok=90, failed=10).first(95) == float("inf")
+
+
+def test_steps_end_with_all_wearers() -> None:
+    assert list(steps(400)) == [50, 100, 200, 400]
+    assert list(steps(1)) == [1]
+
+
+def test_machines_grow_with_wearers_and_shrink_with_a_faster_model() -> None:
+    slow = Measured(0.1, 200.0, 100.0, 20.0)
+    fast = Measured(0.1, 200.0, 10_000.0, 2_000.0)
+    assumed = Assumed()
+    counts = [need(n, slow, assumed).machines for n in (1_000, 10_000, 100_000)]
+    assert counts == sorted(counts)
+    assert counts[2] == pytest.approx(100 * counts[0], rel=0.1)
+    assert need(100_000, fast, assumed).machines < counts[2] / 50
+    # By hand: 1000 x .05 x .6 x .1 = 3 turns a second of 450/100 + 30/20 = 6 s, 60 % busy: 30, and a spare.
+    assert need(1_000, slow, assumed).for_the_model == 31
+    assert "| 1,000 | 3.0 | 31 | 2 |" in table(slow, assumed)
+
+
+def test_only_the_named_place_of_a_page_is_filled() -> None:
+    page = "a\n<!-- x -->\nold\n<!-- /x -->\nb"
+    assert filled(page, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb"
+    with pytest.raises(ValueError, match="no place"):
+        filled(page, "y", "new")
+
+
+def test_the_tunnels_of_the_train_lie_where_the_session_is() -> None:
+    train = next(link for link in LINKS if link.name == "train")
+    assert train.timeline(100.0).split("; ")[1:3] == ["30.0 hole", train.timeline(100.0).split("; ")[2]]
+    assert train.timeline(100.0).split("; ")[2].startswith("40.0 latency")
+    assert next(link for link in LINKS if link.name == "offline").steps == ()
+
+
+def test_a_link_is_told_with_its_routes_and_the_replies_that_were_right(demo_morning: Path) -> None:
+    def turn(number: int, reference: str, reply: str, route: str, wait: float | None) -> dict[str, object]:
+        return {
+            "turn_id": f"t{number}", "time": "2026-03-02T08:00:00", "start_s": 1.0, "end_s": 2.0,
+            "heard": reference, "reference": reference, "reply": reply, "route": route,
+            "route_reason": "", "recalled": [], "latency": {"asr_s": 0.2, "voice_to_voice_s": wait},
+        }  # fmt: skip
+
+    report = Report.model_validate(
+        {
+            "os1_version": "0", "machine": {}, "models": {}, "frames": [], "contexts": [], "events": [],
+            "profile": [], "resources": {"rss_max_mb": 1, "cpu_s": 30, "wall_s": 60},
+            "session": {"title": "m", "start": "2026-03-02T08:00:00", "seconds": 60, "mode": "realtime"},
+            "turns": [
+                turn(1, "What food am I allergic to?", "Peanuts.", "cloud", 1.2),
+                turn(2, "When is my dentist appointment?", "On Monday.", "local", None),
+            ],
+        }
+    )  # fmt: skip
+    expected = checks(demo_morning)
+    run = link_run("wifi", report, expected, Meter(12.0, "rapl"))
+    assert (run.checks_passed, run.checks) == (1, len(expected))
+    assert run.routes == {"cloud": 1, "local": 1}
+    assert run.voice_to_voice_s == (1.2,)
+    assert run.cpu_s_a_minute == 30.0
+    assert run.parts_s == {"speech recognised": 0.2}
+    assert run.joules == 12.0
+
+
+def test_a_check_takes_any_of_its_patterns() -> None:
+    assert Check("?", ("cup", "mug")).passed("A red Mug.")
+    assert not Check("?", ("cup", "mug")).passed("A lamp.")
+
+
+def zone(folder: Path, name: str, joules: float) -> None:
+    (folder / name).mkdir(parents=True)
+    (folder / name / "energy_uj").write_text(f"{joules * 1e6:.0f}\n")
+    (folder / name / "max_energy_range_uj").write_text("1000000000\n")
+
+
+def test_rapl_is_summed_over_packages_and_wraps(tmp_path: Path) -> None:
+    zone(tmp_path / "cap", "intel-rapl:0", 900.0)
+    zone(tmp_path / "cap", "intel-rapl:0:0", 5000.0)  # a part of the package: not counted twice
+    before = spent(tmp_path / "cap", tmp_path / "none")
+    assert before == Meter(900.0, "rapl", 1000.0)
+    (tmp_path / "cap" / "intel-rapl:0" / "energy_uj").write_text("100000000\n")
+    assert spent(tmp_path / "cap", tmp_path / "none") - before == Meter(200.0, "rapl")
+
+
+def test_a_battery_counts_only_while_it_empties(tmp_path: Path) -> None:
+    battery = tmp_path / "supply" / "BAT0"
+    battery.mkdir(parents=True)
+    (battery / "energy_now").write_text("10000000\n")
+    (battery / "status").write_text("Discharging\n")
+    before = spent(tmp_path / "none", tmp_path / "supply")
+    (battery / "energy_now").write_text("9990000\n")
+    assert spent(tmp_path / "none", tmp_path / "supply") - before == Meter(36.0, "battery")
+    (battery / "status").write_text("Charging\n")
+    assert spent(tmp_path / "none", tmp_path / "supply") - before == Meter(None, None)
