@@ -133,7 +133,10 @@ def started(command: Sequence[str]) -> Iterator[str]:
         Unavailable: it does not start.
     """
     pipe, none = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(list(command), stdout=pipe, stderr=none, text=True) as process:
+    # In a session of its own: a terminal's Ctrl-C is for the bench, which then ends what it started.
+    with subprocess.Popen(
+        list(command), stdout=pipe, stderr=none, text=True, start_new_session=True
+    ) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 
 import click
 
 from os1_edge import __version__
 from os1_edge.bench import machine
-from os1_edge.bench.result import LinkRun, Result, Skipped
+from os1_edge.bench.result import LinkRun, Ratio, Result, Skipped
 from os1_edge.bench.stage import Unavailable
 from os1_edge.bench.suite import Stop
 from os1_edge.config import Config, load_config
@@ -23,16 +25,22 @@ NAMES = ("offline", "wifi", "lte", "3g", "train", "elevator")
 @click.option("--link", "links", type=click.Choice(NAMES), multiple=True, help="Default: every one.")
 @click.option("--model", default="qwen2.5-1.5b", show_default=True, help="The server's.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings (TOML).")
+@click.option("--plain", is_flag=True, help="The plain sequence of the same models too, as a ratio.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("bench-out"), show_default=True
 )
 def system(
-    session: Path | None, links: tuple[str, ...], model: str, config_file: Path | None, out: Path
+    session: Path | None,
+    links: tuple[str, ...],
+    model: str,
+    config_file: Path | None,
+    plain: bool,
+    out: Path,
 ) -> None:
     """Live a session in real time over each kind of link: voice to voice, who answered, what it cost.
 
     Each link takes as long as SESSION, by default the bundled morning's three minutes. Writes system.json
-    and system.html to --out. Ctrl-C ends it after the link that is being lived.
+    and system.html to --out. Ctrl-C ends it after the link that is being lived, a second one at once.
     """
     from os1_edge.bench.page import page
     from os1_edge.bench.stages.clips import morning
@@ -44,17 +52,21 @@ def system(
     before, began, stop = machine.state(), perf_counter(), Stop()
     runs: list[LinkRun] = []
     skipped: list[Skipped] = []
-    chosen = links or NAMES
-    with stop.listening(lambda: click.echo("stopping after this link", err=True)):
-        for name in NAMES:
-            if name in chosen:
-                _one(name, stop, runs, skipped, (folder, config, key, model))
+    peers: tuple[Ratio, ...] = ()
+    # A second Ctrl-C ends the link that is being lived; those before it are kept all the same.
+    with (
+        suppress(KeyboardInterrupt),
+        stop.listening(lambda: click.echo("stopping after this link; once more: now", err=True)),
+    ):
+        for name in links or NAMES:
+            _one(name, stop, runs, skipped, (folder, config, key, model))
+        peers = _plain(runs, folder, config, key) if plain and not stop() else ()
     found = machine.described(before, machine.state(), [])
-    command = " ".join(["os1 bench system", *(f"--link {name}" for name in links)])
+    command = " ".join(["os1 bench system", *(f"--link {name}" for name in links), *(["--plain"] * plain)])
     result = Result(
         made=datetime.now().astimezone().replace(microsecond=0), os1_version=__version__, command=command,
         mode="full", threads=config.converse.threads, rounds=1, seconds=round(perf_counter() - began, 1),
-        interrupted=stop(), machine=found, series=(), skipped=tuple(skipped), links=tuple(runs),
+        interrupted=stop(), machine=found, series=(), skipped=tuple(skipped), links=tuple(runs), peers=peers,
         warnings=tuple(machine.warnings(found)),
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
@@ -62,6 +74,24 @@ def system(
     (out / "system.html").write_text(page(result), "utf-8")
     show(shown(result))
     click.echo(f"written: {out / 'system.json'}, {out / 'system.html'}")
+
+
+def _plain(runs: list[LinkRun], folder: Path, config: Config, key: bytes) -> tuple[Ratio, ...]:
+    """The plain sequence beside the first link that was lived. Turns are paired where both heard as many."""
+    from os1_edge.bench.peers import ratio
+    from os1_edge.bench.plain import plain_turns
+    from os1_edge.bench.turn import plain_seconds
+    from os1_edge.device.session import load_session
+
+    if not runs or not runs[0].voice_to_voice_s:
+        return ()
+    click.echo("the plain sequence", err=True)
+    session, ours = load_session(folder), runs[0].voice_to_voice_s
+    theirs = plain_seconds(plain_turns(session, config, key), session)
+    if len(theirs) != len(ours):  # then only the whole can be compared
+        ours, theirs = (median(ours),), [median(theirs)]
+    name = f"voice to voice, {runs[0].link}"
+    return (ratio(name, "the plain sequence of the same models", "s", ours, theirs),)
 
 
 def _one(

@@ -44,7 +44,10 @@ def server(
     known = {hashlib.sha256(token.encode()).hexdigest(): f"w{n}" for n, token in enumerate(tokens)}
     command = [sys.executable, "-m", "os1_cloud.bench.child", json.dumps({**spec, "tokens": known})]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as process:
+    # In a session of its own: a terminal's Ctrl-C is for the bench, which then ends what it started.
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         try:

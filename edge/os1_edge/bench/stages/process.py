@@ -38,7 +38,9 @@ def _fresh(setting: Setting, *, what: str) -> Iterator[Work]:
     command = [sys.executable, "-m", "os1_edge.bench.stages.fresh", what, str(setting.threads)]
 
     def work() -> Sequence[float]:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=START_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=START_S, check=False, start_new_session=True
+        )
         if done.returncode:
             raise Unavailable((done.stderr.strip().splitlines() or ["it ended"])[-1])
         told = json.loads(done.stdout.splitlines()[-1])
