@@ -150,7 +150,16 @@ def test_a_question_said_in_the_room_is_answered_from_the_mouth_and_a_lost_micro
         spoken = tmp_path / "spoken.raw"
         with spoken.open("wb") as out:
             recorder = subprocess.Popen(
-                ["parec", "--raw", "--format=s16le", "--channels=1", "--rate=16000", "-d", "mouth.monitor"],
+                [
+                    "parec",
+                    "--raw",
+                    "--format=s16le",
+                    "--channels=1",
+                    "--rate=16000",
+                    "--latency-msec=30",
+                    "-d",
+                    "mouth.monitor",
+                ],
                 stdout=out,
                 env=sound,
             )
@@ -158,7 +167,7 @@ def test_a_question_said_in_the_room_is_answered_from_the_mouth_and_a_lost_micro
             time.sleep(0.5)
             say("02.wav", sound)  # "Please remember that I am allergic to peanuts."
             reply = companion.wait_for(r"you: .*allergic to peanuts.*\nOS-1: .+").rsplit("OS-1: ", 1)[1]
-            time.sleep(0.5)
+            time.sleep(1.0)
         finally:
             recorder.terminate()
             recorder.wait()
@@ -224,7 +233,7 @@ def words(text: str) -> list[str]:
     return re.sub(r"[^a-z ]", "", text.lower()).split()
 
 
-@pytest.mark.parametrize("wait_s", [0.7, 1.8])
+@pytest.mark.parametrize("wait_s", [0.0, 0.7])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_told_to_end_while_it_starts_it_ends_cleanly(
     wait_s: float, number: int, tmp_path: Path, sound: dict[str, str], pulled: Callable[..., Path]
@@ -232,12 +241,11 @@ def test_told_to_end_while_it_starts_it_ends_cleanly(
     for name in MODELS:
         pulled(name)
     with running(tmp_path, sound) as companion:
+        while not (tmp_path / "memory.db.worn").exists():  # then it begins to load
+            assert companion.process.poll() is None, companion.text()
+            time.sleep(0.02)
         time.sleep(wait_s)
-        companion.process.send_signal(number)
-        companion.process.wait(30)
-        assert "Traceback" not in companion.text()
-        # Before Python has come so far the system ends it, or click does: nothing was begun.
-        assert companion.process.returncode in (0, 1, -number)
+        companion.end(number)
     assert strays(sound) == []
     with running(tmp_path, sound) as companion:  # memory and lock are as they should be
         companion.wait_for("listening after")

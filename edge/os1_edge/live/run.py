@@ -99,10 +99,9 @@ async def _companion(
             routes=Journal(default_file()),
             gaze=tracker(config) if devices.eye is not None else None,
         )
-        await os1.warm()
-        give_back()
         life = asyncio.create_task(_life(os1, devices, clock))
         beside = (
+            asyncio.create_task(_warm(os1)),
             asyncio.create_task(_power(os1, devices.power, watched)),
             asyncio.create_task(tell_standing(os1, watched)),
         )
@@ -165,6 +164,15 @@ def tracker(config: Config) -> GazeTracker:
     """
     file = config.device.calibration
     return GazeTracker(config.see.gaze, load_calibration(file) if file is not None else None)
+
+
+async def _warm(os1: Os1) -> None:
+    """Beside listening, which need not wait for it: a first turn takes longer to be said than this."""
+    try:
+        await os1.warm()
+    except Exception as e:
+        log.warning("the prompt's beginning could not be read ahead: %s", type(e).__name__)
+    give_back()
 
 
 async def _life(os1: Os1, devices: Devices, clock: Clock) -> None:

@@ -90,12 +90,16 @@ async def served(
     await runner.setup()
     gate, servers = Gate(), list[asyncio.Server]()
     make = cast(Callable[[], asyncio.Protocol], runner.server)
-    patience = {"ssl_handshake_timeout": HEAD_S} if tls is not None else {}
+    patience = HEAD_S if tls is not None else None
     try:
         for host in hosts:
             try:
                 server = await asyncio.get_running_loop().create_server(
-                    lambda: Visitor(gate, make, app[PAIRED]), host, port, ssl=tls, **patience
+                    lambda: Visitor(gate, make, app[PAIRED]),
+                    host,
+                    port,
+                    ssl=tls,
+                    ssl_handshake_timeout=patience,
                 )
             except OSError as e:
                 if e.errno != errno.EADDRINUSE:

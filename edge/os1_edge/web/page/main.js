@@ -72,7 +72,6 @@ function state(name) {
   const words = WORDS[name] + (away && name !== "off" ? ", looking away" : "");
   if ($("state").textContent !== words) $("state").textContent = words;
   $("mute").setAttribute("aria-pressed", String(name === "muted"));
-  $("mute").textContent = name === "muted" ? "Unmute" : "Mute";
 }
 
 function line(who, text, note = "") {
@@ -99,7 +98,6 @@ function looking(isAway) {
   away = isAway;
   state(now);
   $("capture").setAttribute("aria-pressed", String(away));
-  $("capture").textContent = away ? "Camera on" : "Camera off";
   $("preview").hidden = away || !glasses?.camera;
   if (glasses) glasses.seeing = !away;
   glasses?.camera?.getVideoTracks().forEach((track) => { track.enabled = !away; });
