@@ -256,7 +256,7 @@ def test_an_allergy_is_minded_when_food_is_talked_of_and_only_then() -> None:
     assert not concerns_food("I moved to Boston last year.")
     minded = plan("I am going to eat this cake.", Notes(NOON, "", (), health))
     assert "Fact: You are allergic to peanuts." in minded.message
-    assert minded.fallback == "You are allergic to peanuts."
+    assert [m.sentence for m in minded.mentions] == ["Mind that you are allergic to peanuts."]
     assert (
         "Fact: You are allergic to peanuts." in plan("What can I eat?", Notes(NOON, "", (), health)).message
     )

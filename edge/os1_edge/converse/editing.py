@@ -12,7 +12,7 @@ from typing import Literal
 from os1_edge.converse import balance, safety
 from os1_edge.converse.claims import unfounded
 from os1_edge.converse.guard import fault, paints
-from os1_edge.converse.question import kind_of
+from os1_edge.converse.question import kind_of, seeks
 
 SENTENCES = 2
 """Of a reply, unless the persona says otherwise."""
@@ -33,6 +33,13 @@ _EMOJI = re.compile(
 )
 _STAGE = re.compile(r"\*[^*]{1,40}\*|\((?:smil|laugh|nod|wink|giggl|chuckl)\w*\)", re.I)
 """Stage directions, as chat models write them."""
+
+_SERVES = re.compile(
+    r"\b(?:how|what) (?:can|may|could) I (?:assist|help|do for) you\b|\banything else I can\b", re.I
+)
+
+_OF_EXAMPLES = re.compile(r"\b(?:cinema|madrid|rose|aunt|cousin)\b|\bnext one comes|\bonly one test", re.I)
+"""What the prompt's examples tell of; a test holds them to it."""
 
 _SENTENCE = re.compile(r"[.!?…]+(?:[\"”'’)](?!\w))?(?=\s|$)")
 
@@ -81,8 +88,12 @@ class Editor:
         most = LONG if _AT_LENGTH.search(self.heard) else self.limits.sentences
         if len(_SENTENCE.findall(self.said)) >= most and _ended(self.said):
             return Edit("end", "", f"{most} sentences are enough")
-        if (found := fault(clause, self.heard, self.mind, self.said)) is not None:
+        if (found := fault(clause, self.heard, self.mind, self.said, self.evidence)) is not None:
             return Edit("wrong", "", found)
+        if not seeks(self.heard) and borrows(clause, f"{self.heard} {self.evidence}"):
+            return Edit("wrong", "", "it is of an example")
+        if _SERVES.search(clause):
+            return Edit("leave off", "", "a friend is no help desk")
         if (found := unfounded(self._sentence(clause), self.evidence, self.heard)) is not None:
             return Edit("wrong", "", found)
         if dose := safety.doses(clause, self.evidence):
@@ -111,6 +122,15 @@ class Editor:
         """The sentence that ``clause`` goes on with, as far as it is written."""
         begun = "" if _ended(self.said) else _SENTENCE.split(self.said)[-1]
         return f"{begun.strip()} {clause}".lstrip()
+
+
+def borrows(clause: str, known: str) -> bool:
+    """Whether ``clause`` tells what the prompt's examples tell, and nothing ``known`` does."""
+    found = _OF_EXAMPLES.search(clause)
+    if found is None:
+        return False
+    word = {"next one comes": "bus", "only one test": "test"}.get(found[0].lower(), found[0].lower())
+    return word not in known.lower()
 
 
 def cleaned(clause: str) -> str:

@@ -49,6 +49,10 @@ _LIKED = re.compile(
     r"\b(?:likes?|loves?|enjoys?) (?P<what>[^.;]+)|\bhas (?P<favourite>[^.;]+?) as favou?rite (?P<of>[^.;]+)",
     re.I,
 )
+_COMPARED = re.compile(
+    r"\s+(?:(?:much|far|a lot|a bit|way) )?(?:(?:more|better|rather) than|as much as|over|instead of)\b", re.I
+)
+"""Behind it stands what is liked less."""
 _NOT_LIKES = re.compile(r"\b(?:not|n't|never) (?:like|love|enjoy)", re.I)
 
 
@@ -159,11 +163,17 @@ def against(line: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words)
 
 
+def named(line: str, words: str) -> bool:
+    """Whether ``words`` name something that the profile's ``line`` speaks against."""
+    return bool(against(line) & _stems(words))
+
+
 @lru_cache(LINES_KEPT)
 def liked(line: str) -> str:
     """What the profile's ``line`` says that the wearer likes; empty: it does not speak of that."""
     found = None if _NOT_LIKES.search(line) else _LIKED.search(line)
-    return (found["what"] or found["favourite"] or "") if found is not None else ""
+    what = (found["what"] or found["favourite"] or "") if found is not None else ""
+    return _COMPARED.split(what)[0]
 
 
 def options(scene: str, profile: Iterable[str]) -> Options:

@@ -17,7 +17,8 @@ _NOBODY = frozenset(
 _NAME = re.compile(
     r"(?i:(?:(?:hi|hello|hey|good (?:morning|afternoon|evening)|hallo|hola|bonjour)[^.!?]{0,12}[,.!]+ ?)?"
     r"(?:my name is|my name's|i am called|i'm called|you can call me|please call me|call me|ich heiße"
-    r"|mein name ist|me llamo|mi nombre es|je m'appelle)) (?P<name>[A-Z][\w'’-]+)[.!]?$"
+    r"|mein name ist|me llamo|mi nombre es|je m'appelle)) (?P<name>[A-Z][\w'’-]+)"
+    r"(?:(?i:,? and i(?:'m| am| live| work| come| like| love| study)) [\w' -]{2,60})?[.!]?$"
 )
 
 

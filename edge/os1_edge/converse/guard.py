@@ -34,10 +34,13 @@ LOOP = 3
 """The same three words this often in one clause are a loop, and the same six in one reply."""
 
 
-def fault(clause: str, heard: str, health: Sequence[str] = (), before: str = "") -> str | None:
+def fault(
+    clause: str, heard: str, health: Sequence[str] = (), before: str = "", told: str = ""
+) -> str | None:
     """Why ``clause``, in reply to ``heard``, must not be spoken; ``None`` when it may.
 
-    ``health`` are the profile lines that this turn must mind, ``before`` is the reply up to ``clause``.
+    ``health`` are the profile lines that this turn must mind, ``before`` is the reply up to ``clause``, and
+    ``told`` is what the prompt tells of the wearer, with what they said before.
     """
     if _PROMPT.search(clause):
         return "it repeats its instructions"
@@ -46,6 +49,8 @@ def fault(clause: str, heard: str, health: Sequence[str] = (), before: str = "")
         return "it runs in a loop"
     said = " ".join(re.findall(r"[\w']+", heard.lower()))
     if _MINE.search(clause) and len(words) >= ECHO and " ".join(words) in said:
+        return "it says the wearer's own words as its own"
+    if _repeats(clause, words, said, " ".join(re.findall(r"[\w']+", told.lower()))):
         return "it says the wearer's own words as its own"
     if _HUMAN.search(clause):
         return "it says that it is human"
@@ -75,6 +80,25 @@ def _takes_over(clause: str, heard: str, health: Sequence[str]) -> bool:
         return False
     theirs = [*health, *([heard] if _OWN.search(heard) else [])]
     return bool(set(content_words(clause)) & set(content_words(" ".join(theirs))))
+
+
+LIFTED = 4
+"""This many of the wearer's words in a row, an "I" among them, make a sentence theirs."""
+
+
+def _repeats(clause: str, words: Sequence[str], said: str, told: str) -> bool:
+    """Whether ``clause`` says something of the wearer's life as its own: in their words, now or before ("I am
+    glad I got a promotion"), or of what is theirs ("My dog's name is Bruno")."""
+    if re.search(r"\byou", clause, re.I):
+        return False
+    runs = (words[i : i + LIFTED] for i in range(len(words) - LIFTED + 1))
+    if any(_OWN.search(" ".join(run)) and f" {' '.join(run)} " in f" {said} " for run in runs):
+        return True
+    if _OWN.search(clause) and len(words) >= LIFTED and " ".join(words) in told:
+        return True
+    owned = re.findall(r"\bmy (\w+(?:'s)?)", clause.lower())
+    theirs = set(re.findall(r"\b(?:my|your) (\w+)", f"{said} {told}"))
+    return any(one.removesuffix("'s") in theirs or one in theirs for one in owned)
 
 
 def _loops(words: Sequence[str], length: int) -> bool:

@@ -15,8 +15,6 @@ LETTERS = 4
 """Characters of English a token, about; a budget need not be exact."""
 
 EARLIER = "Earlier in this conversation: "
-REMEMBERED = "I remember."
-"""The companion's word to that; a chat needs one."""
 
 SUMMARY = 400
 """Characters of the summary: a hundred tokens."""
@@ -58,10 +56,12 @@ class Conversation:
         """The whole prompt for ``asked`` at ``time``, behind the ``opening`` that never changes."""
         out = [*opening]
         going_on = self._going_on(time)
-        if self._earlier and going_on:
-            out += [Message("user", EARLIER + self._earlier), Message("assistant", REMEMBERED)]
+        # In front of the next exchange: as one of its own it needs a word of the companion's, which a small
+        # model then says to everything.
+        earlier = f"{EARLIER}{self._earlier}\n" if self._earlier else ""
         for exchange in going_on:
-            out += [Message("user", exchange.message), Message("assistant", exchange.reply)]
+            out += [Message("user", earlier + exchange.message), Message("assistant", exchange.reply)]
+            earlier = ""
         return [*out, Message("user", asked)]
 
     def said(self, time: datetime) -> Sequence[str]:

@@ -17,12 +17,12 @@ from os1_edge.converse.editing import Editor, Limits
 from os1_edge.converse.language import LANGUAGES, NAMES, instruction, language_of
 from os1_edge.converse.persona import Persona, load, share_of
 from os1_edge.converse.plainly import answer as plain_answer
-from os1_edge.converse.prompt import GLAD, NO_IDEA, NOTED, NOTHING_IN_VIEW, SORRY, UNKNOWN, Plan
+from os1_edge.converse.prompt import GLAD, I_SEE, NO_IDEA, NOTED, NOTHING_IN_VIEW, SORRY, UNKNOWN, Plan
 from os1_edge.converse.reminders import found
 from os1_edge.converse.texts import text
 
 _LINES = {UNKNOWN: "unknown", NOTHING_IN_VIEW: "nothing in view", NOTED: "noted", NO_IDEA: "no idea",
-          SORRY: "sorry", GLAD: "glad"}  # fmt: skip
+          SORRY: "sorry", I_SEE: "i see", GLAD: "glad"}  # fmt: skip
 """The prompt's fixed lines, by their names in ``texts``."""
 
 

@@ -30,6 +30,22 @@ _WHO_ARE_YOU = re.compile(
     r"|¿?quién eres|¿?eres humana?|qui es-tu|es-tu humaine?)\W*",
     re.I,
 )
+_OWN_TASTE = re.compile(
+    rf"{_SO}(?:what(?:'s| is) your favou?rite [\w ]+|what do you (?:like|enjoy|love|do)(?: to do| doing)?"
+    r"(?: for fun| in your free time| all day)?|do you have (?:any )?hobbies)\W*",
+    re.I,
+)
+_FEELINGS = re.compile(
+    rf"{_SO}(?:do you (?:really )?(?:have|feel) (?:any )?(?:feelings|emotions|anything|pain)"
+    r"|can you feel(?: anything)?"
+    r"|are you (?:happy|sad|lonely|alive|conscious|tired|bored))\W*",
+    re.I,
+)
+_WRONG = re.compile(
+    r"(?:no\W+)?(?:you(?:'re| are)|that(?:'s| is)|this is) (?:so |just |all )?(?:wrong|not right|not true"
+    r"|mistaken|incorrect|nonsense)\W*",
+    re.I,
+)
 _WHO_IS = re.compile(
     r"(?:who(?:'s| is)|who was|wer ist|¿?quién es|qui est) (?-i:(?P<name>[A-Z][\w'’-]+))\W*", re.I
 )
@@ -52,6 +68,9 @@ def answer(heard: str, now: datetime, name: str, known: str, language: str = "en
         return text("the date", language, date=_date(now, language))
     if _WHO_ARE_YOU.fullmatch(said):
         return text("who am i", language, name=name)
+    for asked_of, line in ((_OWN_TASTE, "own taste"), (_FEELINGS, "own feelings"), (_WRONG, "wrong")):
+        if asked_of.fullmatch(said):
+            return text(line, language)
     if (whom := introduced(said)) is not None:
         return text("nice to meet you", language, name=whom)
     asked = _WHO_IS.fullmatch(said)

@@ -12,15 +12,17 @@ from functools import cache
 from importlib.resources import files
 
 from os1_edge.converse.address import addressed
-from os1_edge.converse.evidence import TELLING, for_outside, likings, options, things, worth_a_word
+from os1_edge.converse.evidence import TELLING, for_outside, likings, named, options, things, worth_a_word
 from os1_edge.converse.jobs import parts
 from os1_edge.converse.mention import Mention
 from os1_edge.converse.question import Kind, cheers, feels_bad, greets, in_view, kind_of, leaves, seeks
 from os1_edge.converse.sight import NO_SIGHT, Sight, asks_before, view_lines
 from os1_edge.converse.strategy import LISTEN, Strategy
 from os1_edge.offload.engine import Message
+from os1_edge.remember.profile import propose
 from os1_edge.remember.recall import Hit
 from os1_edge.remember.rows import ProfileEntry
+from os1_edge.remember.sessions import content_words
 
 ANSWER = "Answer the wearer with the fact that answers this."
 
@@ -28,11 +30,24 @@ UNKNOWN = "I do not know that yet."
 NOTHING_IN_VIEW = "I cannot make out anything right now."
 NOTED = "I will remember that."
 NO_IDEA = "I do not know what to say to that."
+I_SEE = "I see."
 SORRY = "I am sorry to hear that."
 GLAD = "I am glad to hear that."
 
 
-_OWN = re.compile(r"\b(?:I|I'm|(?<!tell )(?<!remind )me|my|mine|we|us|our)\b", re.I)
+WORTH_NOTING = 3
+"""Content words of a statement that is promised to be remembered: "nothing much" is not."""
+
+_OF_SELF = re.compile(r"\b(?:do|did|am|was|have) i\b|\bmy\b", re.I)
+"""A question about the wearer's ways is none about a meal."""
+
+_WHO_IS = re.compile(r"(?i:(?:(?:and|so|hey|please)\W+)*who(?:'s|’s| is)) (?P<name>[A-Z][\w'’-]+)\W*")
+
+_MEAL = re.compile(
+    r"\b(?:eat|drink|cook|order|hungry|thirsty|starving|peckish|lunch|dinner|breakfast)\b", re.I
+)
+
+_OWN = re.compile(r"\b(?:I|I'm|(?<!tell )(?<!remind )(?<!help )me|my|mine|we|us|our)\b", re.I)
 """A question with one of these is about the wearer: without a fact there is no answer to it."""
 
 
@@ -114,11 +129,21 @@ def plan(heard: str, notes: Notes) -> Plan:
         known, facts = [line for _, line in view], [f"Fact {when}: {line}" for when, line in view]
     elif kind == "view question":
         known, facts = [], []
+    if (who := _WHO_IS.fullmatch(heard.strip())) is not None:
+        # Told who Anna is, a small model says "Anna is Anna".
+        told = [line for line in known if re.search(rf"\b{re.escape(who['name'])}\b", line)]
+        if told:
+            return Plan(heard, told[0], told[0], reason="who it is was told")
     facts = [*(f"Fact: {line}" for line in health), *facts]
+    at_stake = [
+        line for line in health if not _OF_SELF.search(heard) or named(line, f"{heard} {notes.scene}")
+    ]
     if facts:
         # What to do first: it is read ahead while the wearer still speaks.
         message = "\n".join([ANSWER, *facts, f"The wearer asks: {heard}"])
-        return Plan(message, None, (health or known)[0], notes.health, mentions=_warnings(health))
+        return Plan(
+            message, None, (at_stake or known or health)[0], notes.health, mentions=_warnings(at_stake)
+        )
     if kind == "view question":
         return Plan(heard, NOTHING_IN_VIEW, NOTHING_IN_VIEW)
     return Plan(heard, UNKNOWN if _OWN.search(heard) else None, NO_IDEA)
@@ -145,10 +170,12 @@ def _advice(heard: str, notes: Notes, kind: Kind) -> Plan:
         facts += [f"Fact: {addressed(hit.text)}" for hit in notes.recalled if hit.kind != "summary"][:2]
         facts += _reported(notes)
     fallback = " ".join([*deciding[:1], seen] if deciding or seen else [NO_IDEA]).strip()
+    if minded := [addressed(line) for line in notes.health if named(line, heard)]:
+        fallback = f"Better not: {_low(minded[0])}"
+    elif notes.health and not seen and _MEAL.search(heard):
+        fallback = f"Whatever you feel like, but mind that {_low(addressed(notes.health[0]))}"
     if kind == "statement":
-        return Plan(
-            f"The wearer says: {heard}", None, _kind_word(heard, notes), notes.health, mentions=warnings
-        )
+        return Plan(f"The wearer says: {heard}", None, _kind_word(heard), notes.health, mentions=warnings)
     if not facts:
         return Plan(heard, None, fallback, mentions=warnings)
     message = "\n".join([ANSWER, *facts, f"The wearer asks: {heard}"])
@@ -157,13 +184,18 @@ def _advice(heard: str, notes: Notes, kind: Kind) -> Plan:
 
 def _remark(heard: str, notes: Notes) -> Plan:
     """The wearer tells something: a kind word, and what it reminds of."""
-    facts = [f"Fact: {addressed(line)}" for line in notes.health]
-    warnings = _warnings(addressed(line) for line in notes.health)
-    mentions = (*warnings, *(m for m in _reminded(heard, notes) if m.sentence not in notes.replied))
+    # Who tells what they like, or what is so, is not about to eat it.
+    tells = bool(propose(heard))
+    minded = [line for line in notes.health if not tells or named(line, f"{heard} {notes.scene}")]
+    facts = [f"Fact: {addressed(line)}" for line in minded]
+    warnings = _warnings(addressed(line) for line in minded)
+    known = list(map(addressed, minded))
+    reminded = [m for m in _reminded(heard, notes) if m.sentence not in notes.replied]
+    mentions = (*warnings, *(m for m in reminded if not any(_low(line) in m.sentence for line in known)))
     lines = [*facts, *_reported(notes), f"The wearer says: {heard}"]
     if notes.strategy is not None and notes.strategy.by == "model":
         lines.append(f"(Now: {notes.strategy.action}.)")
-    return Plan("\n".join(lines), None, _kind_word(heard, notes), notes.health, mentions=mentions)
+    return Plan("\n".join(lines), None, _kind_word(heard), notes.health, mentions=mentions)
 
 
 def _reminded(heard: str, notes: Notes) -> tuple[Mention, ...]:
@@ -226,8 +258,10 @@ def _low(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _kind_word(heard: str, notes: Notes) -> str:
+def _kind_word(heard: str) -> str:
     """What can be said to a statement without a model."""
-    if notes.health:
-        return addressed(notes.health[0])
-    return SORRY if feels_bad(heard) else GLAD if heard.rstrip().endswith("!") else NOTED
+    if feels_bad(heard):
+        return SORRY
+    if heard.rstrip().endswith("!"):
+        return GLAD
+    return NOTED if len(content_words(heard)) >= WORTH_NOTING or propose(heard) else I_SEE

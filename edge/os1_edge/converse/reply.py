@@ -11,12 +11,13 @@ from os1_edge.converse.ablation import LEAVES_OUT, Part
 from os1_edge.converse.ahead import Ahead, Thoughts
 from os1_edge.converse.balance import asks
 from os1_edge.converse.context import ContextAgent
+from os1_edge.converse.correction import corrections
 from os1_edge.converse.editing import Editor
 from os1_edge.converse.evidence import SUGGESTED, queries, standing
 from os1_edge.converse.history import Conversation, as_turns, by_rule
 from os1_edge.converse.jobs import MemoryWriter
 from os1_edge.converse.manners import Manners
-from os1_edge.converse.prompt import Notes, Plan, examples, plan, system_message
+from os1_edge.converse.prompt import NOTED, Notes, Plan, examples, plan, system_message
 from os1_edge.converse.question import kind_of
 from os1_edge.converse.retrieval import Report
 from os1_edge.converse.safety import must_mind
@@ -112,6 +113,8 @@ class Replier:
         if thoughts.report is not None and not out:
             notes = replace(notes, report=thoughts.report.text, proposed=_with(notes, thoughts.report))
         planned = self.manners.minded(plan(heard, notes), heard, time)
+        if heard in corrections([*said, heard]):
+            planned = replace(planned, fixed=NOTED, reason="the wearer puts something right")
         prompt = self._conversation.messages(self._opening, planned.message, time)
         hits = (*notes.recalled, *notes.proposed)
         return Asked(heard, time, planned, prompt, hits, notes.scene, thoughts)
@@ -126,10 +129,9 @@ class Replier:
         proposed: list[Hit] = []
         if "history" not in out:
             said = self._conversation.said(time)
-            recalled = await self._recall(heard, time, said, out)
-            if not recalled and said and kind_of(heard) == "question":
-                # What was told a moment ago stands in the prompt, but not as the fact that answers.
-                recalled = await self._recall(heard, time, (), out)
+            # What was told a moment ago stands in the prompt, but not as the fact that answers.
+            asks = kind_of(heard) == "question"
+            recalled = _put_right(await self._recall(heard, time, () if asks else said, out), said)
             for query in queries(heard, time):
                 found = await self._recall(query, time, said, out)
                 proposed += [hit for hit in found if hit.score >= SUGGESTED]
@@ -205,6 +207,13 @@ class Replier:
         """The running conversation is over: what was forgotten must not be said again out of it."""
         self._conversation = Conversation(self._settings.history, self._settings.session_gap_s)
         self._ahead.forget()
+
+
+def _put_right(hits: Sequence[Hit], said: Sequence[str]) -> list[Hit]:
+    """``hits`` as the wearer corrected them since."""
+    right = corrections(said)
+    texts = [right.get(hit.text, hit.text) for hit in hits]
+    return [replace(hit, text=text) for hit, text in zip(hits, texts, strict=True) if text]
 
 
 def _with(notes: Notes, report: Report) -> tuple[Hit, ...]:

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from os1_edge.converse.editing import Editor
 from os1_edge.converse.mention import Mention, unnamed
-from os1_edge.converse.prompt import NOTED
+from os1_edge.converse.prompt import I_SEE, NOTED
 from os1_edge.converse.reply import Asked
 from os1_edge.offload.engine import EngineError
 
@@ -56,6 +56,7 @@ async def split(stream: AsyncGenerator[str, None], splitter: Splitter) -> AsyncG
 _EVADES = re.compile(
     r"\b(?:I|we) (?:can't|cannot|can not|am unable to|am not able to|don't know how to) (?:help|assist)\b"
     r"|\b(?:not sure what you mean|provide more (?:context|information)|clarify your|any information about)\b"
+    r"|\bI(?:'m| am) (?:sorry|afraid),?(?: but)? I (?:do not|don't|can't|cannot) (?:know|answer|tell)\b"
     r"|\bI(?:'m| am) (?:sorry|afraid),?(?: but)?[,.]?$|\bI apologi[sz]e,?(?: but)?,?$|\blanguage model\b",
     re.I,
 )
@@ -108,7 +109,7 @@ async def sayable(
         outcome.route = "fallback"
     if not editor.said:
         outcome.route, outcome.reason = "fallback", wrong
-        if plan.fallback != NOTED or not plan.mentions:
+        if plan.fallback not in (NOTED, I_SEE) or not plan.mentions:
             editor.said = plan.fallback
             yield plan.fallback
     for mention in unnamed(plan.mentions, editor.said):
