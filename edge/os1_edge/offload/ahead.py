@@ -17,7 +17,10 @@ LONGEST_S = 30.0
 """A server is not left reading for longer: the wearer has asked by then, or asks nothing."""
 
 PAUSE_S = 1.0
-"""Between the beginnings of two primes: the words of a second are read quickly, a call has its price."""
+"""Between the beginnings of two primes: a call has its price."""
+
+UNSAID = Message("user", "?")
+"""In place of what the wearer is saying: whether that is for OS-1 is known when it has ended."""
 
 
 class Ahead:
@@ -30,15 +33,19 @@ class Ahead:
         self._far, self._clock, self._leave = far, clock, leave
         self._task: asyncio.Task[None] | None = None
         self._began = float("-inf")
+        self._known: tuple[Message, ...] = ()
+        """Read to its end."""
 
     def begin(self, messages: Sequence[Message]) -> None:
-        """Has the server read ``messages``, unless it reads still: what it has is the beginning of these. A
-        server that is busy, or gone, is asked nothing of; nobody hears of it."""
-        now = self._clock.now()
+        """Has the server read ``messages`` but the last, unless it has, or reads still. Nobody hears of a
+        server that is busy, or gone."""
+        now, prompt = self._clock.now(), (*messages[:-1], UNSAID)
+        if prompt == self._known or len(prompt) == 1:
+            return
         if (self._task is not None and not self._task.done()) or now - self._began < PAUSE_S:
             return
         self._began = now
-        self._task = self._leave(self._read(messages))
+        self._task = self._leave(self._read(prompt))
 
     def stop(self) -> None:
         """The question is there, or nothing may leave any more."""
@@ -46,12 +53,13 @@ class Ahead:
             self._task.cancel()
             self._task = None
 
-    async def _read(self, messages: Sequence[Message]) -> None:
+    async def _read(self, messages: tuple[Message, ...]) -> None:
         question = Question(uuid.uuid4().hex, messages, 1, Budget(LONGEST_S, LONGEST_S), prime=True)
         try:
             async with aclosing(self._far.ask(question)) as steps:
                 async for _ in steps:
                     pass
+            self._known = messages
         except FarError:
             pass
         except asyncio.CancelledError:
