@@ -233,8 +233,7 @@ def words(text: str) -> list[str]:
     return re.sub(r"[^a-z ]", "", text.lower()).split()
 
 
-@pytest.mark.parametrize("wait_s", [0.0, 0.7])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("wait_s", "number"), [(0.0, signal.SIGTERM), (0.7, signal.SIGINT)])
 def test_told_to_end_while_it_starts_it_ends_cleanly(
     wait_s: float, number: int, tmp_path: Path, sound: dict[str, str], pulled: Callable[..., Path]
 ) -> None:
