@@ -30,7 +30,7 @@ class World:
         *,
         ready_s: float = 0.0,
         values: Sequence[float] = (1.0,),
-        breaks: Exception | None = None,
+        breaks: BaseException | None = None,
         stops_at: int = -1,
         within_s: float = 1.0,
     ) -> Stage:
@@ -75,6 +75,14 @@ def test_ctrl_c_keeps_what_was_measured_by_then() -> None:
     assert done.interrupted
     assert [(s.name, s.n) for s in done.series(stages)] == [("a", 5), ("b", 3)]
     assert [(s.name, s.why) for s in done.left_out()] == [("c", "interrupted before it")]
+
+
+def test_a_second_ctrl_c_in_the_middle_of_a_sample_keeps_those_before_it() -> None:
+    world = World()
+    stages = [world.stage("a"), world.stage("b", breaks=KeyboardInterrupt()), world.stage("c")]
+    done = world.run(*stages)
+    assert done.interrupted
+    assert [(s.name, s.n) for s in done.series(stages)] == [("a", 5), ("b", 2)]
 
 
 def test_a_stage_that_breaks_keeps_its_samples_and_the_others_go_on() -> None:

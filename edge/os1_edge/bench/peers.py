@@ -6,6 +6,7 @@ A peer that is not installed is left out with a word; none of them is ever downl
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -35,6 +36,9 @@ from os1_edge.replay.measure import word_error_rate
 
 Transcribe = Callable[[Samples], str]
 Stopped = Callable[[], bool]
+
+FASTER = "OS1_FASTER_WHISPER"
+"""Where faster-whisper's model lies, if not where it puts it itself."""
 
 ROWS = 10_000
 QUESTIONS = 40
@@ -136,11 +140,14 @@ def _faster(threads: int) -> Transcribe:
     from faster_whisper import WhisperModel
 
     try:
-        model: Any = WhisperModel("tiny.en", compute_type="int8", cpu_threads=threads, local_files_only=True)
+        model: Any = WhisperModel(
+            os.environ.get(FASTER, "tiny.en"), compute_type="int8", cpu_threads=threads, local_files_only=True
+        )
     except Exception as e:
         raise Unavailable(
             f"its model is not here ({type(e).__name__}); run: "
-            "python -c 'import faster_whisper; faster_whisper.download_model(\"tiny.en\")'"
+            "python -c 'import faster_whisper; faster_whisper.download_model(\"tiny.en\")', "
+            f"or put the folder of a CTranslate2 model into {FASTER}"
         ) from None
     return lambda audio: " ".join(segment.text for segment in model.transcribe(audio)[0])
 

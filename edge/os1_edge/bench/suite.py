@@ -69,7 +69,7 @@ Tell = Callable[[Step], None]
 
 
 class Stop:
-    """Set by Ctrl-C. The second one ends the program as usual."""
+    """Set by Ctrl-C. The second one is raised, in the middle of whatever is going on."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -129,8 +129,7 @@ def run(
     for number, stage in enumerate(steps):
         took = now() - began
         tell(Step(stage.name, number, len(steps), time_left(expected, number, took, limit)))
-        if stopped():
-            done.interrupted = True
+        if done.interrupted or stopped():
             done.skipped.setdefault(stage.name, "interrupted before it")
         elif stage.name in done.skipped:
             continue
@@ -157,7 +156,9 @@ def _one(
     except Exception as e:
         # One that is broken is told of; hundreds of samples of others are not lost for it.
         done.skipped[stage.name] = "interrupted" if stopped() else f"failed: {type(e).__name__}: {e}"
-    if stopped():
+    except KeyboardInterrupt:  # asked a second time: now, in the middle of a sample
+        done.interrupted = True
+    if done.interrupted or stopped():
         done.skipped.setdefault(stage.name, "interrupted")
     if block.n:
         done.blocks.setdefault(stage.name, []).append(block)

@@ -77,7 +77,7 @@ def measure(
     absent: list[Skipped] = []
     with stop.listening(lambda: said("stopping after this one; what was measured is kept")):
         done: Done = run(stages, setting, rounds, stop, tell)
-        if peers is not None and not stop():
+        if peers is not None and not done.interrupted:
             ratios, absent = peers(setting, stop)
     found = machine.described(before, machine.state(), pinned)
     return Result(
@@ -88,7 +88,7 @@ def measure(
         threads=setting.threads,
         rounds=rounds,
         seconds=round(perf_counter() - began, 1),
-        interrupted=stop(),
+        interrupted=done.interrupted or stop(),
         machine=found,
         series=tuple(done.series(stages)),
         skipped=(*done.left_out(), *absent),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import subprocess
@@ -99,11 +100,13 @@ async def connected(address: str) -> RemoteEngine:
 
 @contextmanager
 def _router(_: Setting) -> Iterator[Work]:
-    def work() -> Sequence[float]:
-        found = runner().run(decisions(200))
+    async def once() -> Sequence[float]:
+        found = await decisions(200)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()  # its router looks for a server; this loop goes on, and others are measured on it
         return found["decide_us"], found["whole_us"]
 
-    yield work
+    yield lambda: runner().run(once())
 
 
 def stages() -> list[Stage]:
