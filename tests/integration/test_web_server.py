@@ -23,7 +23,6 @@ from os1_edge.live.record import Watched
 from os1_edge.see.image import decode_image
 from os1_edge.web.gate import EACH
 from os1_edge.web.glasses import AHEAD_S, BrowserGlasses
-from os1_edge.web.guard import COOKIE
 from os1_edge.web.pairing import Doors
 from os1_edge.web.run import HERE
 from os1_edge.web.server import make_app, served
@@ -207,7 +206,7 @@ def test_every_answer_carries_the_headers_that_keep_text_from_becoming_markup() 
                 assert r.headers["X-Content-Type-Options"] == "nosniff"
                 assert r.headers["Cache-Control"] == "no-store"
         await s.paired()
-        cookie = next(c for c in s.http.cookie_jar if c.key == COOKIE)
+        cookie = next(c for c in s.http.cookie_jar if c.key.startswith("os1-"))
         assert cookie["httponly"]
         assert cookie["samesite"] == "Strict"
 

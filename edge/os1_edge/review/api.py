@@ -88,19 +88,22 @@ REVIEW = web.AppKey("review", Review)
 Work = Callable[[web.Request, Review], Awaitable[web.StreamResponse]]
 
 
-def add_routes(app: web.Application, review: Review, cookie: str) -> None:
-    """Adds the page's calls to ``app``; ``cookie`` names the one by which a browser is known."""
+KnownBy = Callable[[web.Request], str]
+
+
+def add_routes(app: web.Application, review: Review, known_by: KnownBy) -> None:
+    """Adds the page's calls to ``app``; ``known_by`` tells the cookie by which a browser is known."""
     app[REVIEW] = review
     for method, path, work in _ROUTES:
-        app.router.add_route(method, f"/api/review/{path}", _handled(work, cookie))
-    app.router.add_get("/api/review/lock", _lock(cookie))
-    app.router.add_post("/api/review/unlock", _unlock(cookie))
+        app.router.add_route(method, f"/api/review/{path}", _handled(work, known_by))
+    app.router.add_get("/api/review/lock", _lock(known_by))
+    app.router.add_post("/api/review/unlock", _unlock(known_by))
 
 
-def _handled(work: Work, cookie: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _handled(work: Work, known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         review = request.app[REVIEW]
-        if not _open(review, request.cookies.get(cookie, "")):
+        if not _open(review, known_by(request)):
             raise _Locked(reason="Give the memory's passphrase first.")
         try:
             return await work(request, review)
@@ -132,15 +135,15 @@ def _open(review: Review, cookie: str) -> bool:
     return True
 
 
-def _lock(cookie: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _lock(known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def lock(request: web.Request) -> web.Response:
         review = request.app[REVIEW]
-        return web.json_response({"locked": not _open(review, request.cookies.get(cookie, ""))})
+        return web.json_response({"locked": not _open(review, known_by(request))})
 
     return lock
 
 
-def _unlock(cookie: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _unlock(known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def unlock(request: web.Request) -> web.Response:
         review = request.app[REVIEW]
         said = (await _body(request)).get("passphrase")
@@ -157,7 +160,7 @@ def _unlock(cookie: str) -> Callable[[web.Request], Awaitable[web.Response]]:
         review.wrong = 0
         if len(review.unlocked) >= 16:
             review.unlocked.clear()
-        review.unlocked[request.cookies.get(cookie, "")] = time.monotonic()
+        review.unlocked[known_by(request)] = time.monotonic()
         return web.json_response({"locked": False})
 
     return unlock

@@ -19,7 +19,8 @@ from aiohttp.typedefs import Handler, Middleware
 
 from os1_edge.web.pairing import Doors
 
-COOKIE = "os1"
+COOKIE = "os1-{port}"
+"""A browser sends a cookie to every port of a host: two companions of one machine must not share one."""
 
 PAIRED: web.AppKey[set[Any]] = web.AppKey("paired")
 """Protocols of the connections over which a paired browser has asked; ``gate.Visitor`` takes them out."""
@@ -62,7 +63,7 @@ def guarded(doors: Doors, hosts: frozenset[str], now: Callable[[], float] = time
         refusal = refused(request, doors, hosts, now())
         if refusal is not None:
             return _answer(*refusal)
-        if doors.knows(request.cookies.get(COOKIE, ""), now()):
+        if doors.knows(known_by(request), now()):
             request.app[PAIRED].add(request.protocol)
         try:
             async with asyncio.timeout(None if request.path == "/api/glasses" else PATIENCE_S):
@@ -94,7 +95,7 @@ def refused(
         return 403, "Only the companion's own page may ask for that."
     if request.path in OPEN or request.path.startswith("/page/"):
         return None
-    if not doors.knows(request.cookies.get(COOKIE, ""), now_s):
+    if not doors.knows(known_by(request), now_s):
         return 401, "This browser is not paired."
     return None
 
@@ -110,3 +111,13 @@ def _split(url: str) -> tuple[str, str]:
 
 def _answer(status: int, words: str) -> web.Response:
     return web.json_response({"error": words}, status=status, headers=HEADERS)
+
+
+def cookie_name(request: web.BaseRequest) -> str:
+    """The cookie by which a browser is known on this port."""
+    return COOKIE.format(port=_split(f"//{request.headers.get('Host', '')}")[1].rpartition(":")[2])
+
+
+def known_by(request: web.BaseRequest) -> str:
+    """That cookie's value; empty where there is none."""
+    return request.cookies.get(cookie_name(request), "")

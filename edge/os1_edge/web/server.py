@@ -20,7 +20,7 @@ from os1_edge.live.run import Live
 from os1_edge.review.api import Review, add_routes
 from os1_edge.web.gate import HEAD_S, Gate, Visitor
 from os1_edge.web.glasses import LARGEST, BadMessage, BrowserGlasses, page_of, serve_page
-from os1_edge.web.guard import COOKIE, HEADERS, PAIRED, guarded
+from os1_edge.web.guard import HEADERS, PAIRED, cookie_name, guarded, known_by
 from os1_edge.web.pairing import Doors, NotPaired
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def make_app(
     app = web.Application(middlewares=[guarded(doors, hosts)], client_max_size=BODY_BYTES)
     app[LIVE], app[GLASSES], app[DOORS], app[PAIRED] = live, glasses, doors, set()
     if review is not None:
-        add_routes(app, review, COOKIE)
+        add_routes(app, review, known_by)
     app.router.add_get("/", _index)
     app.router.add_get("/page/{name}", _file)
     app.router.add_post("/api/pair", _pair)
@@ -149,15 +149,21 @@ async def _pair(request: web.Request) -> web.Response:
         raise web.HTTPForbidden(reason=str(e)) from None
     answer = web.json_response({"paired": True})
     answer.set_cookie(
-        COOKIE, cookie, httponly=True, samesite="Strict", secure=request.secure, path="/", max_age=30 * 86_400
+        cookie_name(request),
+        cookie,
+        httponly=True,
+        samesite="Strict",
+        secure=request.secure,
+        path="/",
+        max_age=30 * 86_400,
     )
     return answer
 
 
 async def _unpair(request: web.Request) -> web.Response:
-    request.app[DOORS].leave(request.cookies.get(COOKIE, ""))
+    request.app[DOORS].leave(known_by(request))
     answer = web.json_response({"paired": False})
-    answer.del_cookie(COOKIE, path="/")
+    answer.del_cookie(cookie_name(request), path="/")
     return answer
 
 
