@@ -16,7 +16,7 @@ from companion import VOICE_RATE, Companion, Engine, Voice
 from os1_edge.app import TURNS_WAITING, VIEWS_KEPT
 from os1_edge.config import Config
 from os1_edge.converse.manners import Manners
-from os1_edge.converse.prompt import NOTED, examples, system_message
+from os1_edge.converse.prompt import I_SEE, NOTED, examples, system_message
 from os1_edge.events import AudioFrame
 from os1_edge.offload.engine import EngineError, Message
 
@@ -191,9 +191,9 @@ def test_a_covered_lens_is_not_remembered_as_a_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "reply"),
     [
-        (EngineError("out of memory"), NOTED),
-        ("", NOTED),
-        ("  ", NOTED),
+        (EngineError("out of memory"), I_SEE),
+        ("", I_SEE),
+        ("  ", I_SEE),
     ],
 )
 def test_an_engine_that_fails_is_owned_up_to_and_the_next_turn_is_answered(
@@ -212,7 +212,7 @@ def test_an_engine_that_fails_at_once_is_not_met_with_silence(tmp_path: Path) ->
         raise EngineError("no model")
 
     told = Companion(tmp_path, Engine(fail)).say(1.0, "Hello.").live()
-    assert told.turns[0].reply == NOTED
+    assert told.turns[0].reply == I_SEE
     assert told.turns[0].route == "fallback"
     assert (tmp_path / "replies" / "01.wav").exists()
 
@@ -375,3 +375,12 @@ def test_what_is_kept_for_the_next_start_tells_nothing_of_the_wearer(tmp_path: P
     assert "peanuts" in str(told.engine.prompts), "the memory of the day before is there"
     persona = Manners.of(Config().converse).persona.text
     assert told.engine.opened == [[system_message(persona), *examples(), Message("user", "Hello.")]]
+
+
+def test_what_the_wearer_puts_right_is_what_is_answered_with(tmp_path: Path) -> None:
+    told = Companion(tmp_path).say(1.0, "My sister Anna comes to visit on Friday.")
+    told.say(6.0, "No, she comes on Saturday.").say(11.0, "When does my sister Anna come to visit?").live()
+    assert told.turns[1].reply == NOTED
+    facts = [line for line in told.engine.prompts[-1][-1].text.splitlines() if line.startswith("Fact")]
+    assert any("Anna comes to visit on Saturday" in fact for fact in facts), facts
+    assert not any("Friday" in fact for fact in facts)

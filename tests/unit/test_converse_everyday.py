@@ -72,6 +72,7 @@ def test_what_is_the_wearers_is_not_told_as_its_own(clause: str, heard: str, tol
     [
         ("I am glad that you got a promotion!", "I got a promotion today!"),
         ("My pleasure.", "Thank you."),
+        ("You said I got a promotion.", "I got a promotion today!"),
         ("I am sorry to hear that.", "I am sorry for her."),
         ("Your dog's name is Bruno.", "What's my dog's name?"),
     ],
@@ -90,6 +91,7 @@ def test_what_the_examples_tell_of_is_told_only_where_it_belongs() -> None:
         assert of_them in told
     editor = Editor("It was really moving.", "It was really moving.")
     assert editor.take("I hope the next one comes soon.").kind == "wrong"
+    assert Editor("What should I do?", "").take("You could go to the cinema.").kind == "say"
 
 
 def test_a_help_desk_is_not_heard() -> None:
