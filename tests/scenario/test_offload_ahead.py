@@ -132,7 +132,7 @@ def test_words_that_come_while_it_reads_start_no_second_reading_and_failures_are
         server.busy = True
         for words in range(3, 8):
             await router.prime(said(words))
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.35)
             assert server.reading <= 1
         assert len(server.primes) == 1
         await asyncio.sleep(READ_S + PAUSE_S)
