@@ -17,6 +17,7 @@ from os1_edge.offload.channels import Trust
 from os1_edge.offload.local import LocalLlama
 from os1_edge.offload.opening import default_file
 from os1_edge.offload.remote import RemoteEngine, read_secret
+from os1_edge.offload.spans import Spans
 from os1_edge.offload.vision import LocalVision
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.memory import Memory
@@ -83,7 +84,12 @@ def load(config: Config, memory_file: Path, key: bytes) -> Faculties:
             default_file(),
         ),
         far=server(config),
-        voice=Piper(paths[config.speak.voice], config.speak.speed, threads=config.speak.threads),
+        voice=Piper(
+            paths[config.speak.voice],
+            config.speak.speed,
+            threads=config.speak.threads,
+            lean=config.speak.lean,
+        ),
         faces=FaceFinder(paths["centerface"]) if config.see.blur_faces else None,
         vision=_vision(config.see),
     )
@@ -120,4 +126,5 @@ def server(config: Config) -> RemoteEngine | None:
         offload.server,
         token.decode("ascii", "replace").strip() if token is not None else None,
         Trust(*map(read_secret, (offload.ca_file, offload.client_key, offload.client_certificate))),
+        spans=Spans.of_environment(),
     )

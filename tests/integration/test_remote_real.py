@@ -185,3 +185,42 @@ def test_a_probe_measures_the_way_over_a_connection_of_its_own() -> None:
 def test_an_address_without_a_port_is_told_at_once() -> None:
     with pytest.raises(EngineError, match="write HOST:PORT"):
         RemoteEngine("example.org", None)
+
+
+def test_the_servers_spans_are_children_of_the_glasses_own() -> None:
+    pytest.importorskip("opentelemetry.sdk", reason="spans need the extra otel")
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from os1_cloud.tracing import Spans as CloudSpans
+    from os1_edge.offload.spans import Spans
+
+    def collected() -> tuple[InMemorySpanExporter, TracerProvider]:
+        exporter, provider = InMemorySpanExporter(), TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        return exporter, provider
+
+    async def go() -> tuple[InMemorySpanExporter, InMemorySpanExporter]:
+        (there, far_provider), (here, near_provider) = collected(), collected()
+        server = Server(Answerer(Counting(), watchers=[CloudSpans(far_provider)]))
+        port = await server.start(Address("127.0.0.1", 0))
+        far = RemoteEngine(f"127.0.0.1:{port}", None, around=Quiet(), spans=Spans(near_provider))
+        try:
+            assert await text(far, question(3)) == "0 1 2 "
+            with pytest.raises(FarError):
+                await text(far, Question("q2", (), 3, Budget(5.0, 20.0)))
+        finally:
+            await server.drain(0)
+            await far.close()
+        return here, there
+
+    here, there = asyncio.run(go())
+    asked, refused = here.get_finished_spans()
+    (ask,) = [s for s in there.get_finished_spans() if s.name == "ask"]
+    assert ask.parent is not None
+    assert ask.parent.span_id == asked.context.span_id
+    assert ask.context.trace_id == asked.context.trace_id
+    assert [e.name for e in asked.events] == ["gen_ai.first_chunk"]
+    assert not refused.status.is_ok
+    assert "Where is my car" not in asked.to_json()

@@ -30,6 +30,7 @@ from os1_edge.offload.far import (
     Text,
 )
 from os1_edge.offload.network import Around, Linux
+from os1_edge.offload.spans import Spans
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2, edge_pb2_grpc
 
@@ -74,13 +75,19 @@ class RemoteEngine:
     name = "offload server"
 
     def __init__(
-        self, server: str, token: str | None, trust: Trust | None = None, around: Around | None = None
+        self,
+        server: str,
+        token: str | None,
+        trust: Trust | None = None,
+        around: Around | None = None,
+        spans: Spans | None = None,
     ) -> None:
         """Args:
             server: ``host:port``. A server on this machine is asked in plain text.
             token: the wearer's, sent with each call.
             trust: whom to believe.
             around: hints; None: Linux's.
+            spans: of its questions; None: none.
 
         Raises:
             EngineError: the address is none.
@@ -89,10 +96,12 @@ class RemoteEngine:
         self._channels = Channels(server, trust or Trust())
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._session = uuid.uuid4().hex
+        self._spans = spans or Spans()
 
     async def close(self) -> None:
         """See ``Far``."""
         await self._channels.close()
+        await asyncio.to_thread(self._spans.close)
 
     async def ask(self, question: Question) -> AsyncGenerator[Step, None]:
         """See ``Far``."""
@@ -116,12 +125,15 @@ class RemoteEngine:
             background=question.prime,  # to a server that knows no prime
         )
         left = max(budget.total_s - question.spent_s, 0.001)
-        metadata = (*self._metadata, ("traceparent", _trace(question.request_id)))
         stub = assist_pb2_grpc.AssistStub(self._channels.pair.bulk)
-        # Closed here, not by the garbage collector: that is what ends the call.
-        async with aclosing(self._steps(stub.Ask(request, metadata=metadata, timeout=left))) as steps:
-            async for step in steps:
-                yield step
+        with self._spans.asking(question) as asking:
+            metadata = (*self._metadata, ("traceparent", asking.traceparent))
+            # Closed here, not by the garbage collector: that is what ends the call.
+            async with aclosing(self._steps(stub.Ask(request, metadata=metadata, timeout=left))) as steps:
+                async for step in steps:
+                    if isinstance(step.event, Text):
+                        asking.answered()
+                    yield step
 
     async def resume(self, request_id: str, node: str, from_seq: int) -> AsyncGenerator[Step, None]:
         """See ``Far``. On the control channel: the other one broke off a moment ago."""
@@ -235,12 +247,6 @@ def _failure(error: grpc.aio.AioRpcError) -> FarError:
             elif refusal.reason == pb.REASON_DRAINING:
                 kind = "busy"
     return FarError(kind, f"offload server: {error.code().name.lower().replace('_', ' ')}", retry_after_s)
-
-
-def _trace(request_id: str) -> str:
-    """W3C trace context: the question is the trace."""
-    digest = hashlib.sha256(request_id.encode()).hexdigest()
-    return f"00-{digest[:32]}-{digest[32:48]}-01"
 
 
 def read_secret(path: Path | None) -> bytes | None:
