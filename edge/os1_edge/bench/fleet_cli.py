@@ -111,6 +111,7 @@ def _fill(scale: Path, bench: Path, habits: Habits, best: Load | None) -> None:
     inputs = [f"Measured {date.today()} on {machine()['cpu']}, {machine()['cores']} cores:", ""]
     inputs += [f"- `{f.name}` {getattr(measured, f.name):g}" for f in fields(Measured)]
     inputs += ["", "Assumed:", "", *(f"- `{f.name}` {getattr(assumed, f.name):g}" for f in fields(Assumed))]
+    inputs += ["", *(f"With care: {warning}." for warning in result.warnings)]
     page = scale.read_text("utf-8")
     try:
         page = filled(page, "inputs", "\n".join(inputs))

@@ -23,7 +23,7 @@ from os1_edge.hear.recogniser import EngineMissing, make_recogniser
 from os1_edge.hear.vad import SileroVad
 from os1_edge.replay.measure import word_error_rate
 
-LENGTHS_S = (1.5, 2.7, 4.0, 8.0)
+LENGTHS_S = (1.5, 2.7, 3.9, 8.0)
 """Lengths of turns; of the first three the bundled morning has one, the last is several of them."""
 
 
