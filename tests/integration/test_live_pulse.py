@@ -19,6 +19,8 @@ import cv2
 import numpy as np
 import pytest
 
+import os1_models
+
 MIC = Path(__file__).resolve().parents[2] / "edge" / "os1_edge" / "demo" / "morning" / "mic"
 MODELS = (
     "silero-vad", "smart-turn-v3.2", "whisper-tiny.en", "qwen2.5-0.5b", "piper-joe", "minilm-l6",
@@ -35,6 +37,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     folder = tmp_path_factory.mktemp("pulse")
     folder.chmod(0o700)
     environ = {**os.environ, "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
+    environ["OS1_MODELS_DIR"] = str(os1_models.models_dir())  # not below this home
     environ |= {"PULSE_SERVER": f"unix:{folder}/pulse/native", "OS1_KEY_FILE": str(folder / "key")}
     command = [
         "pulseaudio",

@@ -208,8 +208,8 @@ def test_hedged_asks_leave_nothing_behind(tls: tuple[Path, Path]) -> None:
     """grpc#43462: a dropped call is never cancelled by itself. Each of these begins on both sides."""
     found = asyncio.run(hedged(tls, 120))
     assert found["both"] == 120
-    assert found["won by the server"] > 5
-    assert found["won by the device"] > 5
+    assert found["won by the server"] > 0
+    assert found["won by the device"] > 0
     assert (found["live at the server"], found["live on the device"], found["tasks left"]) == (0, 0, 0)
     assert found["doubled or cut"] == 0
 
