@@ -115,9 +115,7 @@ def test_the_server_reads_along_and_is_stopped_when_the_question_is_there() -> N
         await router.prime(said(3))
         await asyncio.sleep(0.5)
         assert (len(server.primes), server.reading) == (1, 1)
-        assert "where" not in "".join(
-            m.text for m in server.primes[0].messages
-        )  # for whom?
+        assert "where" not in "".join(m.text for m in server.primes[0].messages)  # for whom?
         assert server.primes[0].messages[0] == said(3)[0]
         assert server.primes[0].budget.total_s == LONGEST_S
         assert await answered(router, said(4)) == "Here."
