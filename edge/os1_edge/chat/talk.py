@@ -13,12 +13,12 @@ from os1_edge.app import Os1, TurnTrace
 from os1_edge.chat.faculties import Overheard, Typed
 from os1_edge.clock import Calendar, Clock, WallCalendar
 from os1_edge.config import Config
+from os1_edge.device.speaker import NullSink
 from os1_edge.events import (
     RATE,
     AudioFrame,
     Image,
     PartialTranscript,
-    Samples,
     SceneFrame,
     SeenFrame,
     SpeechStarted,
@@ -38,25 +38,6 @@ LOOKS_S = 30.0
 """How long a new picture may take to be described; its models are loaded with the first one."""
 
 
-class Silence:
-    """A sink: nobody listens."""
-
-    latency_s = 0.0
-
-    def begin(self, turn_id: str, revision: int, rate: int) -> None:
-        """See ``Sink``."""
-
-    def write(self, block: Samples, at_s: float) -> None:
-        """See ``Sink``."""
-
-    def drop(self, from_s: float) -> None:
-        """See ``Sink``."""
-
-    def end(self) -> str | None:
-        """See ``Sink``."""
-        return None
-
-
 class Chat:
     """One conversation. Make it with ``chat``."""
 
@@ -74,7 +55,7 @@ class Chat:
         self._numbers = count(1)
         self._run = f"{self._calendar.at(0.0):%Y%m%dT%H%M%S}"
         self._os1 = Os1(
-            config, faculties, self._clock, self._calendar, Silence(), self, back="type unmute"
+            config, faculties, self._clock, self._calendar, NullSink(), self, back="type unmute"
         )  # fmt: skip
         self.calls = cast(Overheard, faculties.llm).calls
         """What the language model was asked since they were last cleared."""

@@ -146,7 +146,7 @@ def _lock(known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.Response]]
 def _unlock(known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def unlock(request: web.Request) -> web.Response:
         review = request.app[REVIEW]
-        said = (await _body(request)).get("passphrase")
+        said = (await json_body(request)).get("passphrase")
         if not isinstance(said, str) or not 0 < len(said) <= TEXT:
             raise web.HTTPBadRequest(reason="Give the passphrase.")
         if time.monotonic() < review.closed_until:
@@ -166,7 +166,12 @@ def _unlock(known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.Response
     return unlock
 
 
-async def _body(request: web.Request) -> dict[str, Any]:
+async def json_body(request: web.Request) -> dict[str, Any]:
+    """The request's JSON object.
+
+    Raises:
+        web.HTTPBadRequest: it is none.
+    """
     try:
         body = await request.json()
     except (ValueError, RecursionError):
@@ -227,7 +232,7 @@ async def _numbers(_request: web.Request, review: Review) -> web.Response:
 
 
 async def _edit(request: web.Request, review: Review) -> web.Response:
-    body = await _body(request)
+    body = await json_body(request)
     row, text = reading.row_named(body.get("id")), body.get("text")
     if not isinstance(text, str) or len(text) > TEXT:
         raise ValueError(f"give the words, at most {TEXT} characters")
@@ -273,7 +278,7 @@ def _told(receipt: Receipt) -> dict[str, Any]:
 
 async def _wanted(request: web.Request, review: Review) -> tuple[Any, ...]:
     """What is to be forgotten: named rows, a span of time, or what speaks of something."""
-    body = await _body(request)
+    body = await json_body(request)
     if "ids" in body:
         ids = body["ids"]
         if not isinstance(ids, list) or not 0 < len(ids) <= 1000:
@@ -319,7 +324,7 @@ async def _choices(_request: web.Request, review: Review) -> web.Response:
 
 async def _choose(request: web.Request, review: Review) -> web.Response:
     try:
-        choices = Choices.model_validate(await _body(request))
+        choices = Choices.model_validate(await json_body(request))
     except ValidationError as e:
         first = e.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -17,7 +17,7 @@ from typing import Any, cast
 from aiohttp import WSCloseCode, web
 
 from os1_edge.live.run import Live
-from os1_edge.review.api import Review, add_routes
+from os1_edge.review.api import Review, add_routes, json_body
 from os1_edge.web.gate import HEAD_S, Gate, Visitor
 from os1_edge.web.glasses import LARGEST, BadMessage, BrowserGlasses, page_of, serve_page
 from os1_edge.web.guard import HEADERS, PAIRED, cookie_name, guarded, known_by
@@ -248,18 +248,3 @@ def _share(value: object) -> float:
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise BadMessage("no place in the picture")
     return float(value)
-
-
-async def json_body(request: web.Request) -> dict[str, Any]:
-    """The request's JSON object.
-
-    Raises:
-        web.HTTPBadRequest: it is none.
-    """
-    try:
-        body = await request.json()
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict):
-        raise web.HTTPBadRequest(reason="Send a JSON object.")
-    return body
