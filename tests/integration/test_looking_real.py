@@ -11,6 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from plainfile import plain_bytes
 
 from os1_edge.config import Config
 from os1_edge.faculties import model_names
@@ -63,8 +64,23 @@ def test_a_replay_leaves_no_raw_picture_and_no_face(
     left = [path for path in out.rglob("*") if path.is_file()]
     assert {path.name for path in left} >= {"report.json", "report.html", "memory.db"}
     for path in left:
-        data = path.read_bytes()
+        data = plain_bytes(path, KEY) if path.name == "memory.db" else path.read_bytes()
         assert all(one[len(one) // 2 :][:64] not in data for one in raw), path.name
         if path.name != "report.html":
-            assert b"\xff\xd8\xff" not in data, f"{path.name} holds a JPEG"
-            assert b"\x89PNG" not in data, f"{path.name} holds a PNG"
+            assert not pictures_in(data), f"{path.name} holds a picture"
+
+
+@pytest.mark.parametrize("kind", [".jpg", ".png"])
+def test_a_picture_in_other_bytes_is_found_and_chance_bytes_are_none(kind: str) -> None:
+    noise = np.random.default_rng(1).bytes(4096)
+    picture = cv2.imencode(kind, np.full((16, 16, 3), 90, np.uint8))[1].tobytes()
+    assert pictures_in(noise + picture + noise) == [len(noise)]
+    assert pictures_in(noise + picture[:4] + noise) == []
+
+
+def pictures_in(data: bytes) -> list[int]:
+    """Where in `data` a JPEG or PNG begins that can be opened. A mark alone is none: three bytes of a JPEG's
+    turn up by chance in one of a hundred memories."""
+    begins = [found.start() for found in re.finditer(rb"\xff\xd8\xff|\x89PNG", data)]
+    opened = ((at, cv2.imdecode(np.frombuffer(data, np.uint8, offset=at), cv2.IMREAD_COLOR)) for at in begins)
+    return [at for at, picture in opened if picture is not None]
