@@ -14,12 +14,12 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import os1_edge
 import os1_models
 from os1_edge.bench.energy import Meter, spent
 from os1_edge.bench.result import LinkRun
@@ -30,7 +30,6 @@ from os1_edge.device.session import load_session
 from os1_edge.replay.report import Report
 from os1_edge.replay.run import replay
 
-PROXY = Path(os1_edge.__file__).parents[2] / "tests/faults/proxy.py"
 READY = re.compile(r"ready on (\S+)")
 
 
@@ -156,19 +155,20 @@ def lived(link: LinkProfile, folder: Path, config: Config, key: bytes, model: st
     """The session in ``folder`` in real time over ``link``. As long as the session, and loading.
 
     Raises:
-        Unavailable: there is no server, or no proxy.
+        Unavailable: the server's side is not installed, or does not start.
     """
     seconds = session_seconds(load_session(folder))
     offload: dict[str, Any] = {"server": None}
     with ExitStack() as stack:
         if link.steps:
-            if not PROXY.is_file():
-                raise Unavailable(f"{link.name} needs tests/faults/proxy.py; run it in a checkout of OS-1")
+            if find_spec("os1_cloud") is None or find_spec("grpc_health") is None:
+                raise Unavailable("the server's side is not installed; run: pip install 'os1[cloud]'")
             os1_models.path(model)
             serve = [sys.executable, "-m", "os1_cloud", "--listen", "127.0.0.1:0", "--model", model]
             server = stack.enter_context(started(serve))
-            shaped = ["--to", server, "--timeline", link.timeline(seconds)]
-            offload["server"] = stack.enter_context(started([sys.executable, str(PROXY), *shaped]))
+            proxy = [sys.executable, "-m", "os1_edge.bench.proxy", "--to", server]
+            shaped = stack.enter_context(started([*proxy, "--timeline", link.timeline(seconds)]))
+            offload["server"] = shaped
         config = config.model_copy(update={"offload": config.offload.model_copy(update=offload)})
         out = Path(stack.enter_context(TemporaryDirectory())) / "out"
         before = spent()
