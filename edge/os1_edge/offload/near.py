@@ -23,14 +23,19 @@ class Near:
     def __init__(self, engine: LanguageEngine, clock: Clock) -> None:
         self._engine, self._clock = engine, clock
         self._model = LocalModel()
+        self._forecast: Local | None = None
+        """Until the next sample."""
         self._read: tuple[Message, ...] = ()
         """The prompt that the engine holds: only what differs from it has to be read."""
 
     @property
     def forecast(self) -> Local:
         """What to expect of it."""
-        a, b, c = self._model.coefficients
-        return Local(a, b, c, self._model.high_s, bool(getattr(self._engine, "sees", False)))
+        if self._forecast is None:
+            a, b, c = self._model.coefficients
+            sees = bool(getattr(self._engine, "sees", False))
+            self._forecast = Local(a, b, c, self._model.high_s, sees)
+        return self._forecast
 
     async def prime(self, messages: Sequence[Message]) -> None:
         """See ``LanguageEngine.prime``. Shows how quickly the device reads, before the first question."""
@@ -38,7 +43,7 @@ class Near:
         await self._engine.prime(messages)
         self._read = tuple(messages)
         if tokens >= ENOUGH:
-            self._model.sample(tokens, 0, self._clock.now() - began)
+            self._learn(tokens, 0, self._clock.now() - began)
 
     async def open(self, messages: Sequence[Message]) -> None:
         """Reads what every prompt begins with, or takes it from an earlier start, with the pace of then."""
@@ -49,7 +54,11 @@ class Near:
         tokens, took = self.unread(messages), await opening(messages)
         if took is not None:
             self._read = tuple(messages)
-            self._model.sample(tokens, 0, took)
+            self._learn(tokens, 0, took)
+
+    def _learn(self, tokens: int, images: int, seconds: float) -> None:
+        self._model.sample(tokens, images, seconds)
+        self._forecast = None
 
     def unread(self, messages: Sequence[Message]) -> int:
         """Tokens of a prompt that would have to be read, about."""
@@ -81,7 +90,7 @@ class Near:
             async for text in answer:
                 if first:
                     first = False
-                    self._model.sample(tokens, images, self._clock.now() - began)
+                    self._learn(tokens, images, self._clock.now() - began)
                     self._read = tuple(messages)
                 yield text
 

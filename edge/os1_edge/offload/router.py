@@ -294,11 +294,11 @@ class Router:
 
     def job(self, messages: Sequence[Message], task: Task, background: bool = False) -> Job:
         """A question without its words."""
-        images = [len(image) for m in messages for image in m.images]
+        images = [len(image) for m in messages if m.images for image in m.images]
         return Job(
             task=task,
             tokens=self._near.unread(messages),
-            text_bytes=sum(len(m.text) for m in messages) + ENVELOPE,
+            text_bytes=sum([len(m.text) for m in messages]) + ENVELOPE,
             images=len(images),
             rungs=self._pictures.rungs(images, task),
             background=background,
