@@ -128,7 +128,8 @@ def test_a_model_that_is_missing_leaves_its_stage_out(
 
 def test_a_small_fleet_is_served_by_a_real_server_and_fills_the_page(tmp_path: Path) -> None:
     page, made = tmp_path / "scale.md", tmp_path / "bench.json"
-    page.write_text("<!-- inputs -->\n<!-- /inputs -->\n<!-- machines -->\n<!-- /machines -->\n")
+    places = ("inputs", "knee", "machines")
+    page.write_text("".join(f"<!-- {place} -->\n<!-- /{place} -->\n" for place in places))
     of = {"model": "qwen2.5-0.5b"}
     figures = ("prefill", "generation")
     result(*(series(f, "converse", "tok/s", [[50.0]], of={**of, "figure": f}) for f in figures)).write(made)
@@ -140,5 +141,9 @@ def test_a_small_fleet_is_served_by_a_real_server_and_fills_the_page(tmp_path: P
     answered = found["loads"][-1]["codes"]
     assert set(answered) <= {"OK", "given up"}
     assert answered["OK"] >= 3
+    assert found["knee"] == 40
+    assert all(row["server_cores"] > 0 for row in found["loads"])
+    assert "kept up with 40 wearers" in page.read_text()
+    assert "with qwen2.5-0.5b" in page.read_text()
     assert "| 1,000,000 |" in page.read_text()
     assert "`talking` 0.05" in page.read_text()

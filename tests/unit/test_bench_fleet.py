@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from os1_edge.bench.energy import Meter, spent
-from os1_edge.bench.fleet import Habits, Load, knee, of_the_morning, schedule, steps
+from os1_edge.bench.fleet import Habits, Load, knee, next_step, of_the_morning, schedule
+from os1_edge.bench.fleet_cli import knee_in_words
 from os1_edge.bench.scale import Assumed, Measured, filled, need, table
 from os1_edge.bench.system import LINKS, Check, checks, link_run
 from os1_edge.replay.report import Report
@@ -49,9 +50,42 @@ def test_a_question_that_failed_counts_as_never_answered() -> None:
     assert load(1, 0.1, ok=90, failed=10).first(95) == float("inf")
 
 
-def test_steps_end_with_all_wearers() -> None:
-    assert list(steps(400)) == [50, 100, 200, 400]
-    assert list(steps(1)) == [1]
+def climbed(most: int, carries: int) -> list[Load]:
+    """The loads tried on a server that keeps up with ``carries`` wearers."""
+    loads: list[Load] = []
+    while (count := next_step(loads, most)) is not None:
+        loads.append(load(count, 0.1 if count <= carries else 5.0))
+    return loads
+
+
+def test_loads_double_up_to_all_wearers() -> None:
+    assert [some.wearers for some in climbed(400, 1000)] == [50, 100, 200, 400]
+    assert [some.wearers for some in climbed(500, 1000)] == [62, 124, 248, 496, 500]
+    assert [some.wearers for some in climbed(1, 1000)] == [1]
+
+
+@pytest.mark.parametrize("carries", [3, 61, 700, 1499, 3199])
+def test_the_knee_is_closed_in_on_from_both_sides(carries: int) -> None:
+    loads = climbed(3200, carries)
+    best = knee(loads)
+    assert best is not None
+    assert carries / 1.16 <= best.wearers <= carries
+    assert len(loads) <= 12
+
+
+def test_a_server_that_carries_nobody_is_not_tried_for_ever() -> None:
+    loads = climbed(3200, 0)
+    assert knee(loads) is None
+    assert loads[-1].wearers >= 1
+
+
+def test_the_knee_is_told_with_what_it_does_not_prove() -> None:
+    late = load(40, 3.0)
+    late.client_late_s = [1.0] * 100
+    assert knee_in_words([load(20, 0.1)]).endswith("more were not tried")
+    assert "not with 40, where the client was late itself" in knee_in_words([load(20, 0.1), late])
+    assert knee_in_words([load(20, 0.1), load(40, 3.0)]).endswith("not with 40")
+    assert knee_in_words([late]) == "kept up with none of these"
 
 
 def test_machines_grow_with_wearers_and_shrink_with_a_faster_model() -> None:

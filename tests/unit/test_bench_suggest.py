@@ -50,6 +50,15 @@ def test_threads_that_bring_little_are_left_alone() -> None:
     assert settings(result(*rows))["hear", "threads"] == 2
 
 
+def test_the_language_model_gets_as_many_threads_as_serve_it() -> None:
+    model = "qwen2.5-0.5b"
+    rows = [one(ms, model=model, figure="first token cold", threads=n) for n, ms in ((1, 900.0), (2, 880.0))]
+    alone = one(950, model=model, figure="first token warm", threads=1)
+    found = suggest(result(alone, *llm(model, 500, 25), *rows))
+    assert {s.key: s.value for s in found if s.table == "converse"}["threads"] == 1
+    assert any(s.why.startswith(f"{model}: first token 500 ms") for s in found)
+
+
 def test_the_better_recogniser_is_taken_only_where_it_is_quick_and_better() -> None:
     def found(base_ms: float, base_wrong: float) -> object:
         rows = [

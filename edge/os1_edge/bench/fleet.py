@@ -9,13 +9,15 @@ after the first word, as the router does with a lost race.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -34,6 +36,12 @@ REFUSED = 0.01
 PROMPT = "You are OS-1. " * 120
 """About what a reply's prompt weighs: persona, examples, memories."""
 TOKENS_A_WORD = 1.4
+FIRST = 8
+"""Part of the wearers that the first load is of."""
+NEAR = 1.15
+"""Of a load that is too much by one that is not: nearer, chance decides which is which."""
+STEPS = 10
+"""Loads tried at most: a server at its end answers now in time and now not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,9 @@ class Load:
     codes: Counter[str] = field(default_factory=Counter)
     client_late_s: list[float] = field(default_factory=list)
     """By how much this machine asked late: the client's own limit."""
+    server_cpu_s: float | None = None
+    client_cpu_s: float = 0.0
+    """Processor time of the server's process, where it is one of this machine, and of this one."""
 
     @property
     def asked(self) -> int:
@@ -121,7 +132,7 @@ def schedule(habits: Habits, wearers: int, seconds: float, seed: int = 1) -> lis
 
 
 def knee(loads: Sequence[Load]) -> Load | None:
-    """The biggest load that was kept up with before the first that was not; None: not even the least."""
+    """The biggest load that was kept up with below the least that was not; None: not even the least."""
     best = None
     for load in sorted(loads, key=lambda some: some.wearers):
         if not load.kept_up:
@@ -130,13 +141,32 @@ def knee(loads: Sequence[Load]) -> Load | None:
     return best
 
 
-def steps(wearers: int) -> Iterator[int]:
-    """From an eighth of them up to all."""
-    yield from sorted({max(1, wearers // part) for part in (8, 4, 2, 1)})
+def next_step(loads: Sequence[Load], most: int) -> int | None:
+    """How many wearers to try next, of at most ``most``; None: the knee is known as well as it gets.
+
+    From an eighth of ``most`` up by doubling until a load is too much, then between the biggest that was kept
+    up with and the least that was not, until they lie within ``NEAR``.
+    """
+    if not loads:
+        return max(1, most // FIRST)
+    best = knee(loads)
+    good = best.wearers if best is not None else 0
+    bad = min((load.wearers for load in loads if not load.kept_up), default=None)
+    if len(loads) >= STEPS:
+        return None
+    if bad is None:
+        return min(2 * good, most) if good < most else None
+    middle = (good + bad) // 2
+    return middle if middle > good and bad > NEAR * good else None
 
 
 async def drive(
-    address: str, habits: Habits, wearers: int, seconds: float, tokens: Sequence[str] = (TOKEN,)
+    address: str,
+    habits: Habits,
+    wearers: int,
+    seconds: float,
+    tokens: Sequence[str] = (TOKEN,),
+    server_pid: int | None = None,
 ) -> Load:
     """Asks the server at ``address`` (plain text) all questions of so many wearers."""
     channels = [
@@ -148,18 +178,30 @@ async def drive(
     asked: list[asyncio.Task[None]] = []
     try:
         await _ask(stubs[0], Due(0.0, -1, 2, False), time.perf_counter(), Load(0, 0.0), tokens[0])
-        began = time.perf_counter()
+        began, cpu, own = time.perf_counter(), cpu_s(server_pid), time.process_time()
         for due in schedule(habits, wearers, seconds):
             await asyncio.sleep(max(0.0, began + due.at_s - time.perf_counter()))
             load.client_late_s.append(time.perf_counter() - began - due.at_s)
             stub, token = stubs[due.wearer % len(stubs)], tokens[due.wearer % len(tokens)]
             asked.append(asyncio.create_task(_ask(stub, due, began + due.at_s, load, token)))
         await asyncio.gather(*asked)
+        load.client_cpu_s = time.process_time() - own
+        if cpu is not None and (then := cpu_s(server_pid)) is not None:
+            load.server_cpu_s = then - cpu
     finally:
         for channel in channels:
             await channel.close()
     load.seconds = time.perf_counter() - began
     return load
+
+
+def cpu_s(pid: int | None) -> float | None:
+    """Processor seconds that the process has used; None: there is none, or the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _ask(stub: assist_pb2_grpc.AssistStub, due: Due, due_at: float, load: Load, token: str) -> None:

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
 
 import click
 
-from os1_edge.bench.fleet import Habits, Load, drive, knee, of_the_morning, steps
+from os1_edge.bench.fleet import Habits, Load, drive, knee, next_step, of_the_morning
 from os1_edge.bench.machine import state
-from os1_edge.bench.result import load_result
+from os1_edge.bench.result import Result, load_result
 from os1_edge.bench.scale import Assumed, Measured, filled, table
 from os1_edge.bench.stages.loop import runner
 from os1_edge.bench.stages.offload import TOKEN, server
+from os1_edge.bench.suite import Stop
 from os1_edge.replay.measure import machine
 from os1_edge.tomlfile import BadFile
 
 TOKENS = 1000
-"""Wearers that the scripted server tells apart; its quota is a wearer's."""
+"""Wearers that the scripted server tells apart: they are given to it on its command line."""
+MODELS = ("qwen2.5-1.5b", "qwen2.5-0.5b")
+"""Whose pace the machines are counted by: the server's own, else the device's."""
+Pace = tuple[Result, str, dict[str, float]]
+"""The result that it is from, the model, and its tokens a second by figure."""
 
 
 @click.command("fleet")
-@click.option("--wearers", type=click.IntRange(1, 100_000), default=400, show_default=True)
-@click.option("--seconds", type=click.FloatRange(1, 3600), default=20.0, show_default=True, help="A step.")
+@click.option("--wearers", type=click.IntRange(1, 100_000), default=3200, show_default=True, help="At most.")
+@click.option("--seconds", type=click.FloatRange(1, 3600), default=20.0, show_default=True, help="A load.")
 @click.option("--server", "address", help="host:port in plain text; without it one with a scripted engine.")
 @click.option("--token", default=TOKEN, help="The wearers' token, with --server.")
 @click.option(
@@ -37,34 +44,44 @@ def fleet(
     wearers: int, seconds: float, address: str | None, token: str, slots: int, scale: Path | None,
     bench: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Drive a server with so many wearers who talk, in four steps up to --wearers.
+    """Drive a server with wearers who talk, ever more of them up to --wearers, until it no longer keeps up.
 
-    Prints what was served, how soon the first word came, and the knee: the most wearers that it kept up with.
+    Prints what was served, how soon the first word came, and the knee: the most wearers that it kept up with,
+    found to 15 %. Ctrl-C ends it after the load that is being tried; a second one at once.
     """
     if (scale is None) != (bench is None):
         raise click.UsageError("--scale and --bench go together")
-    habits = of_the_morning()
-    loads: list[Load] = []
+    given = None if scale is None or bench is None else (scale, _pace(bench))
+    habits, before = of_the_morning(), state().load
     if address is not None:
-        loads = _stepped(address, habits, wearers, seconds, [token])
+        loads = _climbed(address, habits, wearers, seconds, [token])
     else:
         tokens = [f"{TOKEN}-{number}" for number in range(min(wearers, TOKENS))]
-        with server(0.05, 0.01, slots, tokens) as (own, _echo):
-            loads = _stepped(own, habits, wearers, seconds, tokens)
-    best = knee(loads)
+        with server(0.05, 0.01, slots, tokens) as own:
+            loads = _climbed(own.address, habits, wearers, seconds, tokens, own.pid)
     if as_json:
-        click.echo(json.dumps({"loads": [_row(load) for load in loads], "knee": best and best.wearers}))
+        best = knee(loads)
+        rows = [_row(load) for load in sorted(loads, key=lambda load: load.wearers)]
+        click.echo(json.dumps({"loads": rows, "knee": best and best.wearers}))
     else:
-        _told(loads, best)
-    if scale is not None and bench is not None:
-        _fill(scale, bench, habits, best)
+        click.echo("\n".join(_told(loads, before)))
+    if given is not None:
+        _fill(*given, habits, loads, before)
 
 
-def _stepped(address: str, habits: Habits, wearers: int, seconds: float, tokens: list[str]) -> list[Load]:
-    loads = []
-    for count in steps(wearers):
-        click.echo(f"{count} wearers, {seconds:.0f} s", err=True)
-        loads.append(runner().run(drive(address, habits, count, seconds, tokens)))
+def _climbed(
+    address: str, habits: Habits, most: int, seconds: float, tokens: list[str], pid: int | None = None
+) -> list[Load]:
+    loads: list[Load] = []
+    stop = Stop()
+    # A second Ctrl-C ends the load that is being tried; those before it are told all the same.
+    with (
+        suppress(KeyboardInterrupt),
+        stop.listening(lambda: click.echo("stopping after this load; once more: now", err=True)),
+    ):
+        while not stop() and (count := next_step(loads, most)) is not None:
+            click.echo(f"{count} wearers, {seconds:.0f} s", err=True)
+            loads.append(runner().run(drive(address, habits, count, seconds, tokens, pid)))
     return loads
 
 
@@ -78,43 +95,83 @@ def _row(load: Load) -> dict[str, object]:
         "codes": dict(sorted(load.codes.items())),
         "kept_up": load.kept_up,
         "client_late": load.by_client,
+        "server_cores": _cores(load.server_cpu_s, load),
+        "client_cores": _cores(load.client_cpu_s, load),
     }
 
 
-def _told(loads: list[Load], best: Load | None) -> None:
-    click.echo(f"{'wearers':>8}{'asked/s':>10}{'p50 s':>9}{'p95 s':>9}{'p99 s':>9}{'failed':>9}")
-    for load in loads:
+def _cores(cpu_s: float | None, load: Load) -> float | None:
+    return None if cpu_s is None else round(cpu_s / load.seconds, 2)
+
+
+def _told(loads: Sequence[Load], load_before: float) -> list[str]:
+    """The loads as a table, and the knee."""
+    head = f"{'wearers':>8}{'asked/s':>10}{'p50 s':>9}{'p95 s':>9}{'p99 s':>9}{'failed':>9}{'server':>9}"
+    lines = [f"{head}{'client':>9}  cores busy"]
+    for load in sorted(loads, key=lambda load: load.wearers):
         first = "".join(f"{load.first(q):9.3f}" for q in (50, 95, 99))
+        busy = "".join(
+            f"{'-' if cores is None else f'{cores:.2f}':>9}"
+            for cores in (_cores(load.server_cpu_s, load), _cores(load.client_cpu_s, load))
+        )
         note = "   the client was late itself" if load.by_client else ""
-        click.echo(f"{load.wearers:8}{load.asked / load.seconds:10.1f}{first}{load.failed:9.1%}{note}")
-    told = f"kept up with {best.wearers} wearers" if best else "kept up with none of these"
-    more = "; more were not tried" if best is loads[-1] else ""
-    click.echo(f"{told}{more} (load {state().load:.1f} on {machine()['cores']} cores, client and server)")
+        lines.append(
+            f"{load.wearers:8}{load.asked / load.seconds:10.1f}{first}{load.failed:9.1%}{busy}{note}"
+        )
+    where = f"client and server on {machine()['cores']} cores, load {load_before:.1f} before"
+    return [*lines, f"{knee_in_words(loads)} ({where})"]
 
 
-def _fill(scale: Path, bench: Path, habits: Habits, best: Load | None) -> None:
+def knee_in_words(loads: Sequence[Load]) -> str:
+    """What was found, and what it is no proof of."""
+    best = knee(loads)
+    if best is None:
+        return "kept up with none of these"
+    rate = best.asked / best.seconds
+    told = f"kept up with {best.wearers:,} wearers who talk all the time, {rate:.0f} questions a second"
+    over = min((load for load in loads if not load.kept_up), key=lambda load: load.wearers, default=None)
+    if over is None:
+        return f"{told}; more were not tried"
+    blamed = ", where the client was late itself: the server may carry more" if over.by_client else ""
+    return f"{told}, not with {over.wearers:,}{blamed}"
+
+
+def _pace(bench: Path) -> Pace:
+    """The model that the machines are counted by, and its tokens a second.
+
+    Raises:
+        BadFile: the file has none.
+    """
+    result = load_result(bench)
+    for name in MODELS:
+        found = {str(s.of.get("figure")): s.median for s in result.series if s.of.get("model") == name}
+        if {"prefill", "generation"} <= found.keys():
+            return result, name, found
+    raise BadFile(bench, "has no language model in it; run os1 bench --only converse")
+
+
+def _fill(scale: Path, pace: Pace, habits: Habits, loads: Sequence[Load], load_before: float) -> None:
+    result, model, found = pace
+    best = knee(loads)
     if best is None:
         raise BadFile(
             scale, "is left as it is: the server kept up with no load, so that nothing was measured"
         )
-    result = load_result(bench)
-    model = {s.of.get("figure"): s.median for s in result.series if s.of.get("model") == "qwen2.5-0.5b"}
-    if not {"prefill", "generation"} <= model.keys():
-        raise BadFile(bench, "has no language model in it; run os1 bench --only converse")
     measured = Measured(
         round(habits.turns_a_second, 4),
         round(best.asked / best.seconds, 1),
-        model["prefill"],
-        model["generation"],
+        round(found["prefill"], 1),
+        round(found["generation"], 1),
     )
     assumed = Assumed()
-    inputs = [f"Measured {date.today()} on {machine()['cpu']}, {machine()['cores']} cores:", ""]
+    inputs = [f"Measured {date.today()} on {machine()['cpu']}, {machine()['cores']} cores, with {model}:", ""]
     inputs += [f"- `{f.name}` {getattr(measured, f.name):g}" for f in fields(Measured)]
     inputs += ["", "Assumed:", "", *(f"- `{f.name}` {getattr(assumed, f.name):g}" for f in fields(Assumed))]
     inputs += ["", *(f"With care: {warning}." for warning in result.warnings)]
     page = scale.read_text("utf-8")
     try:
         page = filled(page, "inputs", "\n".join(inputs))
+        page = filled(page, "knee", "\n".join(["```", *_told(loads, load_before), "```"]))
         page = filled(page, "machines", table(measured, assumed))
     except ValueError as e:
         raise BadFile(scale, str(e)) from None

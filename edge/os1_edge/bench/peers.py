@@ -191,8 +191,8 @@ def _asked(store: Store, peer: Peer, rows: Rows) -> tuple[list[float], list[floa
 
 
 def _echo(_: Setting, stopped: Stopped) -> Iterator[Ratio]:
-    with server() as (address, echo):
-        ours, theirs = runner().run(_trips(address, echo, stopped))
+    with server() as served:
+        ours, theirs = runner().run(_trips(served.address, served.echo, stopped))
     yield ratio("round trip with token and load", "a bare grpc.aio echo", "ms", ours, theirs)
 
 

@@ -70,12 +70,13 @@ def _of(result: Result, **wanted: str | int | float) -> list[Series]:
 
 
 def _one(result: Result, **wanted: str | int | float) -> Series | None:
-    found = _of(result, **wanted)
+    """With all the threads that were measured with."""
+    found = [s for s in _of(result, **wanted) if "threads" not in s.of]
     return found[0] if found else None
 
 
-def _threads(result: Result, figure: str, group: str) -> Suggested | None:
-    rows = [s for s in _of(result, figure=figure) if "threads" in s.of]
+def _threads(result: Result, figure: str, group: str, **wanted: str) -> Suggested | None:
+    rows = [s for s in _of(result, figure=figure, **wanted) if "threads" in s.of]
     if not rows:
         return None
     best = min(s.median for s in rows)
@@ -153,7 +154,8 @@ def _converse(result: Result) -> list[Suggested]:
     if fitting is None:
         return []
     out = [Suggested("converse", "model", fitting, why)]
-    out.append(Suggested("converse", "threads", result.threads, "what it was measured with"))
+    threads = _threads(result, "first token cold", "converse", model=fitting)
+    out.append(threads or Suggested("converse", "threads", result.threads, "what it was measured with"))
     if result.machine.memory_mb < SMALL_MB:
         memory_why = f"{result.machine.memory_mb} MB of memory"
         out += [

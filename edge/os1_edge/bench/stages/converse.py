@@ -12,7 +12,7 @@ from time import perf_counter
 
 import os1_models
 from os1_edge.bench.prompt import NOW, SAID, TOLD, first_token_s, ready
-from os1_edge.bench.stage import Reading, Setting, Stage, Work
+from os1_edge.bench.stage import Reading, Setting, Stage, Unavailable, Work
 from os1_edge.clock import Clock
 from os1_edge.config import Config
 from os1_edge.converse.reply import Replier
@@ -81,28 +81,31 @@ async def _timed_pieces(stream: AsyncGenerator[str, None]) -> tuple[list[str], f
 
 
 @contextmanager
-def _model(setting: Setting, *, model: str) -> Iterator[Work]:
+def _model(setting: Setting, *, model: str, threads: int) -> Iterator[Work]:
+    if threads > setting.threads:
+        raise Unavailable(f"it keeps to {setting.threads} cores; see --threads")
     with TemporaryDirectory() as folder:
-        talk = Talk(model, setting.threads, Path(folder))
+        talk = Talk(model, threads or setting.threads, Path(folder))
         try:
             yield talk.sample
         finally:
             talk.close()
 
 
-def model(name: str, *, quick: bool) -> Stage:
-    """One language model."""
-    of: dict[str, str | int | float] = {"model": name}
+def model(name: str, threads: int = 0, *, quick: bool = False) -> Stage:
+    """One language model. ``threads`` 0: all that are measured with."""
+    label = f"{name}, {threads} thread{'s' * (threads > 1)}" if threads else name
+    of: dict[str, str | int | float] = {"model": name} | ({"threads": threads} if threads else {})
     return Stage(
-        f"llm {name}",
+        f"llm {label}",
         "converse",
         (
-            Reading(f"{name}, prompt read", "tok/s", "higher", of | {"figure": "prefill"}),
-            Reading(f"{name}, written", "tok/s", "higher", of | {"figure": "generation"}),
-            Reading(f"{name}, first token, prefix read", of=of | {"figure": "first token warm"}),
-            Reading(f"{name}, first token, nothing read", of=of | {"figure": "first token cold"}),
+            Reading(f"{label}, prompt read", "tok/s", "higher", of | {"figure": "prefill"}),
+            Reading(f"{label}, written", "tok/s", "higher", of | {"figure": "generation"}),
+            Reading(f"{label}, first token, prefix read", of=of | {"figure": "first token warm"}),
+            Reading(f"{label}, first token, nothing read", of=of | {"figure": "first token cold"}),
         ),
-        partial(_model, model=name),
+        partial(_model, model=name, threads=threads),
         repeats=5,
         within_s=8.0,
         ready_s=3.0,
@@ -112,5 +115,10 @@ def model(name: str, *, quick: bool) -> Stage:
 
 
 def stages() -> list[Stage]:
-    """All of them."""
-    return [model("qwen2.5-0.5b", quick=True), model("smollm2-135m", quick=False)]
+    """All of them: the device's model, alone and by threads, the small device's, the server's."""
+    return [
+        model("qwen2.5-0.5b", quick=True),
+        *(model("qwen2.5-0.5b", threads) for threads in (1, 2, 4)),
+        model("smollm2-135m"),
+        model("qwen2.5-1.5b"),
+    ]

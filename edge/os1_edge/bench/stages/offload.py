@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from importlib.util import find_spec
 from time import perf_counter
+from typing import NamedTuple
 
 from os1_edge.bench.route import measure as decisions
 from os1_edge.bench.stage import Reading, Setting, Stage, Unavailable, Work
@@ -29,12 +30,20 @@ UPLOADS_KB = (20, 60, 240)
 scripted engine takes no pictures: the way and the messages are the same."""
 
 
+class Served(NamedTuple):
+    """A server in a process of its own."""
+
+    address: str
+    echo: str
+    """Of a bare gRPC echo beside it."""
+    pid: int
+
+
 @contextmanager
 def server(
     first_s: float = 0.0, token_s: float = 0.0, slots: int = 4, tokens: Sequence[str] = (TOKEN,)
-) -> Iterator[tuple[str, str]]:
-    """A server with a scripted engine in a process of its own; its address, and a bare gRPC echo's beside it.
-    Each token is a wearer's.
+) -> Iterator[Served]:
+    """A server with a scripted engine. Each token is a wearer's.
 
     Raises:
         Unavailable: the server's side is not installed, or did not start.
@@ -56,7 +65,7 @@ def server(
             if not line:
                 raise Unavailable("the server did not start; run: python -m os1_cloud.bench overhead")
             ports = json.loads(line)
-            yield f"127.0.0.1:{ports['port']}", f"127.0.0.1:{ports['echo']}"
+            yield Served(f"127.0.0.1:{ports['port']}", f"127.0.0.1:{ports['echo']}", process.pid)
         finally:
             process.stdin.close()  # it ends when its input does
             try:
@@ -80,8 +89,8 @@ async def first_text_s(far: RemoteEngine) -> float:
 @contextmanager
 def _wire(_: Setting) -> Iterator[Work]:
     loop = runner()
-    with server() as (address, _echo):
-        far = loop.run(connected(address))
+    with server() as served:
+        far = loop.run(connected(served.address))
 
         async def once() -> Sequence[float]:
             trips = [(await far.probe(1000 * kb, 5.0)).rtt_s for kb in (0, *UPLOADS_KB)]

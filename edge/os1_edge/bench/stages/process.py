@@ -17,6 +17,8 @@ import os1_models
 from os1_edge.bench.stage import Reading, Setting, Stage, Unavailable, Work
 from os1_edge.events import RATE, Samples
 from os1_edge.framing import frames
+from os1_edge.hear.capture import Capture
+from os1_edge.hear.echo import canceller
 from os1_edge.hear.turn import TurnDetector
 from os1_edge.hear.vad import SileroVad
 
@@ -70,7 +72,7 @@ def loaded(name: str) -> Stage:
 
 @contextmanager
 def _listening(_: Setting) -> Iterator[Work]:
-    vad = SileroVad(os1_models.path("silero-vad"))
+    vad, capture = SileroVad(os1_models.path("silero-vad")), Capture(echo=canceller())
     noise = np.random.default_rng(0).standard_normal(QUIET_S * RATE) * HISS
     quiet: Samples = noise.astype(np.float32)
 
@@ -78,7 +80,8 @@ def _listening(_: Setting) -> Iterator[Work]:
         vad.reset()
         turns, began = TurnDetector(), process_time()
         for frame in frames([quiet]):
-            turns.step(frame, vad.probability(frame.samples))
+            for heard in capture.step(frame):
+                turns.step(heard, vad.probability(heard.samples))
         return (100 * (process_time() - began) / QUIET_S,)
 
     yield work
