@@ -1,6 +1,6 @@
 """The demo beside an offload server whose link gets worse, breaks and comes back: scripts/demo --cloud.
 
-Starts `os1 serve` with the bigger model, puts tests/faults/proxy.py before it, replays the morning in real
+Starts `os1 serve` with the bigger model, puts the bench's fault proxy before it, replays the morning in real
 time through that, and prints the routes that were taken. Everything is on this machine.
 """
 
@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
 OS1 = [sys.executable, "-m", "os1_edge"]
 
 TIMELINE = (
@@ -63,7 +62,7 @@ def main() -> None:
     serve = [sys.executable, "-m", "os1_cloud", "--listen", "127.0.0.1:0", "--model", chosen.model]
     with started(serve, r"ready on (\S+)") as server:
         print(f"os1 serve: {chosen.model} on {server}; the link: {steps}", flush=True)
-        proxy = [sys.executable, str(ROOT / "tests/faults/proxy.py"), "--to", server, "--timeline", steps]
+        proxy = [sys.executable, "-m", "os1_edge.bench.proxy", "--to", server, "--timeline", steps]
         with started(proxy, r"ready on (\S+)") as address, tempfile.TemporaryDirectory() as scratch:
             config = Path(scratch) / "cloud.toml"
             config.write_text(f'[offload]\nserver = "{address}"\nfirst_token_s = {FIRST_TOKEN_S}\n')

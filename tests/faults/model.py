@@ -15,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from os1_edge.offload.engine import Message
-from os1_edge.offload.far import Accepted, FarError, Finished, Probed, Question, Step, Text
+from os1_edge.offload.far import Accepted, FarError, Finished, Probed, Question, Step, Stranger, Text
 from os1_edge.offload.network import Quiet
 
 MSS = 1448
@@ -125,8 +125,8 @@ class Model:
         await asyncio.sleep(whole)
         return Probed(took, padding, self.fault(self._now()) == "draining")
 
-    async def diagnose(self, timeout_s: float) -> bool:
-        return self.fault(self._now()) == "captive"
+    async def diagnose(self, timeout_s: float) -> Stranger:
+        return "forged" if self.fault(self._now()) == "captive" else ""
 
     async def close(self) -> None: ...
 

@@ -4,15 +4,14 @@ import asyncio
 import hashlib
 import os
 import random
-import shutil
-import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from authority import WEEK, Authority
 from cloud_world import HERE, PATIENCE_S, Scripted, kinds, refused, timeline, until, world
 
 from os1_cloud.auth import Tokens
@@ -22,25 +21,22 @@ from os1_cloud.server import Server, read_tls
 from os1_cloud.speech import Ears, Mouth
 from os1_cloud.wearers import WearerLimits, Wearers
 from os1_proto.assist.v1 import assist_pb2 as pb
-from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2, edge_pb2_grpc, speech_pb2, speech_pb2_grpc
+from os1_proto.assist.v1 import edge_pb2, speech_pb2
 
 TURNS = [pb.Turn(role=pb.ROLE_USER, text="Where are my keys?")]
-RPCS: dict[str, Callable[[Any, Any], Any]] = {
-    "Hello": lambda c, m: edge_pb2_grpc.EdgeStub(c).Hello(edge_pb2.HelloRequest(), metadata=m),
-    "Probe": lambda c, m: edge_pb2_grpc.EdgeStub(c).Probe(edge_pb2.ProbeRequest(), metadata=m),
-    "Ask": lambda c, m: assist_pb2_grpc.AssistStub(c).Ask(
-        pb.AskRequest(request_id="r", turns=TURNS), metadata=m
-    ),
-    "Resume": lambda c, m: assist_pb2_grpc.AssistStub(c).Resume(pb.ResumeRequest(request_id="r"), metadata=m),
-    "Cancel": lambda c, m: assist_pb2_grpc.AssistStub(c).Cancel(pb.CancelRequest(request_id="r"), metadata=m),
-    "Recognize": lambda c, m: speech_pb2_grpc.SpeechStub(c).Recognize(
-        iter([speech_pb2.RecognizeRequest(config=speech_pb2.RecognizeConfig(request_id="r"))]), metadata=m
-    ),
-    "Synthesize": lambda c, m: speech_pb2_grpc.SpeechStub(c).Synthesize(
-        speech_pb2.SynthesizeRequest(request_id="r", text="hi"), metadata=m
-    ),
+METHODS = [
+    method
+    for file in (edge_pb2.DESCRIPTOR, pb.DESCRIPTOR, speech_pb2.DESCRIPTOR)
+    for service in file.services_by_name.values()
+    for method in service.methods
+]
+"""As the descriptors have them: a method that is added is tried with every wrong credential by itself."""
+REQUESTS: dict[str, Any] = {
+    "Ask": pb.AskRequest(request_id="r", turns=TURNS),
+    "Recognize": speech_pb2.RecognizeRequest(config=speech_pb2.RecognizeConfig(request_id="r")),
+    "Synthesize": speech_pb2.SynthesizeRequest(request_id="r", text="hi"),
 }
-"""One call of each method."""
+"""Those that would set something to work; for any other method an empty one does."""
 CREDENTIALS: dict[str, Any] = {
     "absent": None,
     "wrong": (("authorization", "Bearer wrong"),),
@@ -80,12 +76,23 @@ class Voice:
     def close(self) -> None: ...
 
 
-def test_the_list_of_methods_is_whole() -> None:
-    found = [pb.DESCRIPTOR, edge_pb2.DESCRIPTOR, speech_pb2.DESCRIPTOR]
-    methods = {
-        m.name for file in found for service in file.services_by_name.values() for m in service.methods
-    }
-    assert methods == set(RPCS)
+def called(channel: Any, method: Any, metadata: Any = None) -> Any:
+    """One call of a method, of whatever shape."""
+    shape = "_".join("stream" if s else "unary" for s in (method.client_streaming, method.server_streaming))
+    call = getattr(channel, shape)(f"/{method.containing_service.full_name}/{method.name}")
+    request = REQUESTS[method.name].SerializeToString() if method.name in REQUESTS else b""
+    return call(iter([request]) if method.client_streaming else request, metadata=metadata, timeout=10)
+
+
+async def code_of(call: Any) -> grpc.StatusCode:
+    """How far a call comes: OK with its first message."""
+    try:
+        await (call.read() if hasattr(call, "read") else call)
+    except grpc.aio.AioRpcError as e:
+        return e.code()
+    finally:
+        call.cancel()
+    return grpc.StatusCode.OK
 
 
 def test_no_method_answers_without_a_right_token() -> None:
@@ -94,15 +101,17 @@ def test_no_method_answers_without_a_right_token() -> None:
         wearers, ears, mouth = Wearers(WearerLimits()), Recognizer(), Voice()
         speech: Any = {"ears": Ears(ears, wearers), "mouth": Mouth(mouth, wearers)}  # type: ignore[arg-type]
         async with world(tokens, serve=speech) as w:
-            for method, call in RPCS.items():
+            for method in METHODS:
                 for kind, metadata in CREDENTIALS.items():
-                    code, why = await refused(call(w.channel, metadata))
-                    assert code == grpc.StatusCode.UNAUTHENTICATED, (method, kind)
-                    assert why.reason == pb.REASON_BAD_TOKEN, (method, kind)
+                    code, why = await refused(called(w.channel, method, metadata))
+                    assert code == grpc.StatusCode.UNAUTHENTICATED, (method.name, kind)
+                    assert why.reason == pb.REASON_BAD_TOKEN, (method.name, kind)
             assert (w.engine.begun, ears.calls, mouth.calls) == (0, 0, 0)
             assert w.answerer.live == 0
-            hello = await RPCS["Hello"](w.channel, (("authorization", "Bearer right"),))
-            assert "synthesize" in hello.features
+            right = (("authorization", "Bearer right"),)
+            for method in METHODS:
+                code = await code_of(called(w.channel, method, right))
+                assert code != grpc.StatusCode.UNAUTHENTICATED, method.name
 
     timeline(story)
 
@@ -137,34 +146,6 @@ def test_reflection_is_off_unless_asked_for_and_needs_a_token() -> None:
 # --- certificates
 
 
-class Authority:
-    """Signs certificates."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        if shutil.which("openssl") is None:
-            pytest.skip("needs the openssl command to make certificates")
-        self.folder, self.name = folder, name
-        self.cert, self._key = folder / f"{name}-ca.pem", folder / f"{name}-ca.key"
-        self._run("req", "-x509", *self._new(self._key), "-subj", f"/CN={name}", "-out", str(self.cert))
-
-    def issue(self, who: str, days: str = "2") -> tuple[Path, Path]:
-        """A certificate and its key."""
-        base = self.folder / f"{self.name}-{who}"
-        cert, key, asked = base.with_suffix(".pem"), base.with_suffix(".key"), base.with_suffix(".csr")
-        extra = base.with_suffix(".ext")
-        extra.write_text("subjectAltName=DNS:localhost\n")
-        self._run("req", *self._new(key), "-subj", f"/CN={who}", "-out", str(asked))
-        sign = ["x509", "-req", "-in", str(asked), "-CA", str(self.cert), "-CAkey", str(self._key)]
-        self._run(*sign, "-CAcreateserial", "-days", days, "-extfile", str(extra), "-out", str(cert))
-        return cert, key
-
-    def _new(self, key: Path) -> list[str]:
-        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(key)]
-
-    def _run(self, *arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], check=True, capture_output=True, timeout=60)
-
-
 @asynccontextmanager
 async def secured(
     server_files: tuple[Path, Path], client_ca: Path, tokens: Tokens | None = None
@@ -183,44 +164,58 @@ def channel_credentials(roots: Path, client: tuple[Path, Path] | None) -> Any:
     return grpc.ssl_channel_credentials(roots.read_bytes(), *pair)
 
 
-async def seen(port: int, roots: Path, client: tuple[Path, Path] | None, metadata: Any = None) -> Any:
-    """The status of a Hello with this certificate."""
+async def seen(port: int, roots: Path, client: tuple[Path, Path] | None, metadata: Any = None) -> set[Any]:
+    """What the methods say to this certificate."""
     credentials = channel_credentials(roots, client)
     async with grpc.aio.secure_channel(f"localhost:{port}", credentials) as channel:
-        try:
-            await edge_pb2_grpc.EdgeStub(channel).Hello(
-                edge_pb2.HelloRequest(), metadata=metadata, timeout=10
-            )
-        except grpc.aio.AioRpcError as e:
-            return e.code()
-        return grpc.StatusCode.OK
+        return {await code_of(called(channel, method, metadata)) for method in METHODS}
 
 
-def test_a_clients_certificate_opens_the_door_and_one_of_another_authority_does_not(tmp_path: Path) -> None:
+def test_no_method_answers_without_a_right_certificate(tmp_path: Path) -> None:
     ours, others = Authority(tmp_path, "ours"), Authority(tmp_path, "others")
-    server, ann, eve = ours.issue("server"), ours.issue("ann"), others.issue("ann")
+    server, ann = ours.issue("server"), ours.issue("ann")
+    wrong = {
+        "absent": None,
+        "another authority's": others.issue("ann"),
+        "expired": ours.issue("ann", -4 * WEEK),
+        "not valid yet": ours.issue("ann", WEEK),
+    }
 
     async def story() -> None:
-        async with secured(server, ours.cert) as (port, _):
-            assert await seen(port, ours.cert, ann) == grpc.StatusCode.OK
-            assert await seen(port, ours.cert, None) == grpc.StatusCode.UNAVAILABLE
-            assert await seen(port, ours.cert, eve) == grpc.StatusCode.UNAVAILABLE
-            assert await seen(port, others.cert, ann) == grpc.StatusCode.UNAVAILABLE  # nor the reverse
+        async with secured(server, ours.cert) as (port, engine):
+            for kind, client in wrong.items():
+                assert await seen(port, ours.cert, client) == {grpc.StatusCode.UNAVAILABLE}, kind
+            assert await seen(port, others.cert, ann) == {grpc.StatusCode.UNAVAILABLE}  # nor the reverse
+            assert engine.begun == 0
+            engine.go.put_nowait(".")
+            assert grpc.StatusCode.OK in await seen(port, ours.cert, ann)
+            assert engine.begun == 1
 
     timeline(story)
 
 
-def test_a_token_works_with_its_own_wearers_certificate_only(tmp_path: Path) -> None:
+def test_a_token_works_with_its_own_wearers_certificate_only_whatever_is_called(tmp_path: Path) -> None:
     ours = Authority(tmp_path, "ours")
     server, ann, bob = ours.issue("server"), ours.issue("ann"), ours.issue("bob")
+    wrong: dict[str, Any] = {
+        "no token": (ann, None),
+        "another wearer's token": (bob, (("authorization", "Bearer of-ann"),)),
+        "a token that was withdrawn": (ann, (("authorization", "Bearer was-anns"),)),
+        "a token that has expired": (ann, (("authorization", "Bearer old-of-ann"),)),
+    }
 
     async def story() -> None:
-        tokens = Tokens({digest("of-ann"): "ann"})
-        metadata = (("authorization", "Bearer of-ann"),)
-        async with secured(server, ours.cert, tokens) as (port, _):
-            assert await seen(port, ours.cert, ann, metadata) == grpc.StatusCode.OK
-            assert await seen(port, ours.cert, ann) == grpc.StatusCode.UNAUTHENTICATED
-            assert await seen(port, ours.cert, bob, metadata) == grpc.StatusCode.UNAUTHENTICATED
+        names = {digest("of-ann"): "ann", digest("old-of-ann"): "ann"}
+        tokens = Tokens(names, {digest("old-of-ann"): 1.0})
+        async with secured(server, ours.cert, tokens) as (port, engine):
+            for kind, (client, metadata) in wrong.items():
+                assert await seen(port, ours.cert, client, metadata) == {grpc.StatusCode.UNAUTHENTICATED}, (
+                    kind
+                )
+            assert engine.begun == 0
+            right = await seen(port, ours.cert, ann, (("authorization", "Bearer of-ann"),))
+            assert grpc.StatusCode.OK in right
+            assert grpc.StatusCode.UNAUTHENTICATED not in right
 
     timeline(story)
 
@@ -232,13 +227,13 @@ def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path) -> None
 
     async def story() -> None:
         async with secured((cert, key), old.cert) as (port, _):
-            assert await seen(port, old.cert, ann) == grpc.StatusCode.OK
+            assert grpc.StatusCode.OK in await seen(port, old.cert, ann)
             cert.write_text("half a certifi")  # the old one stays
-            assert await seen(port, old.cert, ann) == grpc.StatusCode.OK
+            assert grpc.StatusCode.OK in await seen(port, old.cert, ann)
             key.write_bytes(renewed_key.read_bytes())
             cert.write_bytes(renewed_cert.read_bytes())
-            assert await seen(port, new.cert, ann) == grpc.StatusCode.OK
-            assert await seen(port, old.cert, ann) == grpc.StatusCode.UNAVAILABLE
+            assert grpc.StatusCode.OK in await seen(port, new.cert, ann)
+            assert await seen(port, old.cert, ann) == {grpc.StatusCode.UNAVAILABLE}
 
     timeline(story)
 
@@ -247,12 +242,7 @@ def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path) -> None
 
 
 def test_broken_and_oversized_messages_neither_crash_nor_grow_the_server() -> None:
-    methods = [
-        f"/{service.full_name}/{method.name}"
-        for file in (pb.DESCRIPTOR, edge_pb2.DESCRIPTOR, speech_pb2.DESCRIPTOR)
-        for service in file.services_by_name.values()
-        for method in service.methods
-    ]
+    methods = [f"/{method.containing_service.full_name}/{method.name}" for method in METHODS]
     chance = random.Random(7)
     valid = pb.AskRequest(request_id="r", turns=TURNS, images=[pb.Image(data=b"x" * 50)]).SerializeToString()
 

@@ -6,21 +6,28 @@ All lines live at the same time. The whole matrix: python tests/faults/links.py.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from authority import WEEK, Authority
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 
 from proxy import CLEAN, FaultProxy, Toxics, parse, timeline
 from turns import ANSWER, ASKED, Device, Line, Scripted, certificate, hedged, line
 
+from os1_cloud.auth import Tokens
+from os1_cloud.core import Answerer
+from os1_cloud.server import Address, Server, read_tls
 from os1_edge.clock import Clock
 from os1_edge.offload.budget import budgets
 from os1_edge.offload.channels import Trust
+from os1_edge.offload.link import Event
 from os1_edge.offload.network import Quiet
 from os1_edge.offload.remote import RemoteEngine
 from os1_edge.offload.router import Router
@@ -187,6 +194,42 @@ def test_a_name_that_is_not_found_costs_nothing() -> None:
         assert "".join([t async for t in router.stream(ASKED, 64)]) == ANSWER
         assert router.decision.reason == "the server cannot be reached"
         await router.close()
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("since", "token", "said", "logged"),
+    [
+        (-4 * WEEK, "right", Event.OUTDATED, "shows a certificate that does not hold on this day"),
+        (WEEK, "right", Event.OUTDATED, "shows a certificate that does not hold on this day"),
+        (-WEEK, "wrong", Event.REFUSED, "refuses this device's token or certificate"),
+    ],
+)
+def test_a_credential_that_does_not_hold_is_told_in_plain_words(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, since: timedelta, token: str, said: str, logged: str
+) -> None:
+    async def go() -> None:
+        ours = Authority(tmp_path, "ours")
+        tokens = Tokens({hashlib.sha256(b"right").hexdigest(): "ann"})
+        server = Server(Answerer(Scripted()), tokens, read_tls(*ours.issue("server", since)))
+        port = await server.start(Address("127.0.0.1", 0))
+        far = RemoteEngine(f"localhost:{port}", token, Trust(ours.cert.read_bytes()), Quiet())
+        router = Router(Device(), far, Clock(), times=budgets(BUDGET_S))
+        try:
+            router.wearer_speaks()
+            assert router.watch is not None
+            async with asyncio.timeout(20):
+                while router.watch.why != said:  # noqa: ASYNC110 - the watch's own state
+                    await asyncio.sleep(0.05)
+            assert "".join([t async for t in router.stream(ASKED, 64)]) == ANSWER
+            assert router.decision.reason == said
+            assert [r.getMessage().split(";")[0] for r in caplog.records if r.name.endswith("watch")] == [
+                f"the offload server {logged}"
+            ]
+        finally:
+            await router.close()
+            await server.drain(0)
 
     asyncio.run(go())
 

@@ -17,7 +17,17 @@ from os1_edge.clock import Clock
 from os1_edge.offload.ahead import LONGEST_S, PAUSE_S
 from os1_edge.offload.budget import Budget
 from os1_edge.offload.engine import Message
-from os1_edge.offload.far import Accepted, FarError, Finished, Probed, Question, Step, TaskLoad, Text
+from os1_edge.offload.far import (
+    Accepted,
+    FarError,
+    Finished,
+    Probed,
+    Question,
+    Step,
+    Stranger,
+    TaskLoad,
+    Text,
+)
 from os1_edge.offload.link import Link
 from os1_edge.offload.network import Quiet
 from os1_edge.offload.route import FRESH, MARGIN_S, Cloud, Job, Local, Rules, State, decide, reads_ahead
@@ -37,7 +47,7 @@ class Server:
         self.primes: list[Question] = []
         self.cancelled: list[str] = []
         self.reading = 0
-        self.busy = False
+        self.busy = self.away = False
 
     async def ask(self, question: Question) -> AsyncGenerator[Step, None]:
         yield Step(1, Accepted())
@@ -61,10 +71,12 @@ class Server:
 
     async def probe(self, padding: int, timeout_s: float, *, fresh: bool = False) -> Probed:
         await asyncio.sleep(0.02)
+        if self.away:
+            raise FarError("unreachable", "no way")
         return Probed(0.02, padding, loads={"reply": TaskLoad(0.0, 0.1, 0.01)})
 
-    async def diagnose(self, timeout_s: float) -> bool:
-        return False
+    async def diagnose(self, timeout_s: float) -> Stranger:
+        return ""
 
     async def close(self) -> None: ...
 
@@ -168,10 +180,11 @@ def test_nothing_is_read_ahead_elsewhere_that_may_not_leave(why: str) -> None:
                 router.rules = Rules("prefer-private")
             case _:
                 router.rules = Rules(local_only={"reply"})
+        await router.open(said(1))
         await router.prime(said(3))
         await asyncio.sleep(0.5)
         assert server.primes == []
-        assert device.read == 1
+        assert device.read
 
     lived(story)
 
@@ -200,6 +213,35 @@ def test_the_device_does_not_read_what_it_could_still_read_after_the_server_fail
         assert device.read == read
 
     lived(story, budget_s=5.0)
+
+
+def test_the_server_has_read_what_every_prompt_begins_with_before_the_wearer_says_a_word() -> None:
+    async def story(router: Router, server: Server, device: Device) -> None:
+        await router.open(said(1))
+        await asyncio.sleep(READ_S)
+        assert [q.messages[0] for q in server.primes] == [said(1)[0]]
+        await router.open(said(1))
+        await router.prime(said(3))
+        await asyncio.sleep(READ_S)
+        assert len(server.primes) == 1  # the same beginning
+
+    lived(story)
+
+
+def test_a_server_that_is_away_at_the_start_reads_the_beginning_when_it_comes() -> None:
+    async def story(router: Router, server: Server, device: Device) -> None:
+        server.away = True
+        other = Router(device, server, Clock(), Rules(), chance=random.Random(0))  # type: ignore[arg-type]
+        await other.open(said(1))
+        other.wearer_speaks()
+        await asyncio.sleep(5.0)
+        assert server.primes == []
+        server.away = False
+        await asyncio.sleep(2.0)
+        assert len(server.primes) == 1
+        await other.close()
+
+    lived(story)
 
 
 SURE = State(

@@ -14,7 +14,7 @@ from companion import Companion, Engine
 
 from os1_edge.events import RATE
 from os1_edge.offload.breaker import BackOff, Breaker
-from os1_edge.offload.far import Accepted, FarError, Finished, Probed, Question, Step, Text
+from os1_edge.offload.far import Accepted, FarError, Finished, Probed, Question, Step, Stranger, Text
 from os1_edge.offload.network import Quiet
 
 BUDGET_S = 0.6
@@ -74,8 +74,8 @@ class Server:
         await asyncio.sleep(self.rtt_s)
         return Probed(self.rtt_s, padding)
 
-    async def diagnose(self, timeout_s: float) -> bool:
-        return False
+    async def diagnose(self, timeout_s: float) -> Stranger:
+        return ""
 
     async def close(self) -> None: ...
 

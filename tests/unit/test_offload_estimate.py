@@ -16,7 +16,7 @@ from os1_edge.offload.cli import route
 from os1_edge.offload.engine import Message
 from os1_edge.offload.estimate import LocalModel, Networks, PathEstimates, Quantiles, Rtt
 from os1_edge.offload.explain import sentences
-from os1_edge.offload.far import Accepted, Finished, Probed, Step, TaskLoad, Text
+from os1_edge.offload.far import Accepted, Finished, Probed, Step, Stranger, TaskLoad, Text
 from os1_edge.offload.journal import KEPT, BadJournal, Journal, Taken, read
 from os1_edge.offload.link import Link, Schedule
 from os1_edge.offload.network import Network, Quiet, costs, network
@@ -130,8 +130,8 @@ class Scripted:
         await asyncio.sleep(0.04 + padding / 100_000)
         return Probed(0.04 + padding / 100_000, padding, False, {"reply": self.load})
 
-    async def diagnose(self, timeout_s: float) -> bool:
-        return False
+    async def diagnose(self, timeout_s: float) -> Stranger:
+        return ""
 
     async def ask(self, question: object) -> object:
         yield Step(1, Accepted())

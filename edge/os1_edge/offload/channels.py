@@ -20,6 +20,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 
 from os1_edge.offload.engine import EngineError
+from os1_edge.offload.far import Stranger
 
 RETRIED = [
     {"service": "os1.assist.v1.Assist", "method": "Cancel"},
@@ -61,6 +62,9 @@ OPTIONS: tuple[tuple[str, Any], ...] = (
 PING_MS = {"bulk": 5_000, "control": 10_000}
 """A stream over a dead link is noticed after 8 s, not after TCP's quarter of an hour (grpc#32435). The server
 takes pings that are 2 s apart; half of the client's interval, as with equal ones both count strikes."""
+
+NOT_TODAY = (9, 10)
+"""X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED (openssl-verification-options)."""
 
 GRACE_S = 30.0
 """Calls on channels that were replaced may go on so long."""
@@ -142,24 +146,26 @@ class Channels:
             task.cancel()
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    async def forged(self, timeout_s: float) -> bool:
-        """Whether whoever answers at the server's address cannot show its certificate."""
+    async def stranger(self, timeout_s: float) -> Stranger:
+        """Whether whoever answers at the server's address cannot show its certificate, or an old one."""
         if self.plain:
-            return False
+            return ""
         context = ssl.create_default_context(
             cadata=self._trust.roots.decode("ascii", "replace") if self._trust.roots else None
         )
         try:
             connecting = asyncio.open_connection(self._host, self._port, ssl=context)
             _, writer = await asyncio.wait_for(connecting, timeout_s)
+        except ssl.SSLCertVerificationError as e:
+            return "outdated" if e.verify_code in NOT_TODAY else "forged"
         except ssl.SSLError:
-            return True
+            return "forged"
         except (OSError, TimeoutError):
-            return False
+            return ""
         writer.close()
         with suppress(OSError, ssl.SSLError, TimeoutError):
             await asyncio.wait_for(writer.wait_closed(), 0.2)
-        return False
+        return ""
 
     def _channel(self, kind: Literal["bulk", "control"]) -> Any:
         options = (*OPTIONS, ("grpc.keepalive_time_ms", PING_MS[kind]))

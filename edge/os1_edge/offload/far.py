@@ -15,6 +15,11 @@ Failure = Literal["unreachable", "busy", "late", "refused", "unfit", "lost", "br
 wearer; it does not take this question; what was to be resumed is gone; its engine failed."""
 
 
+Stranger = Literal["", "forged", "outdated"]
+"""Who answers at the server's address without a certificate to go by: nobody; somebody else (a captive
+portal); the server, on a day for which its certificate was not made."""
+
+
 class FarError(EngineError):
     """A call failed. Its words never quote the prompt."""
 
@@ -133,8 +138,8 @@ class Far(Protocol):
         """
         ...
 
-    async def diagnose(self, timeout_s: float) -> bool:
-        """Whether somebody without the server's certificate answers in its place (a captive portal)."""
+    async def diagnose(self, timeout_s: float) -> Stranger:
+        """Why there is no way to the server, as far as a handshake shows."""
         ...
 
     async def close(self) -> None:

@@ -32,7 +32,8 @@ class Event(StrEnum):
     ANSWERED_LATE = "the server answered a probe late"
     ANSWERED_METERED = "the server answered a probe over a network that costs"
     LOST = "the server did not answer a probe"
-    REFUSED = "the server cannot be reached"
+    REFUSED = "the server refuses this device: its token or certificate is wrong, withdrawn or too old"
+    OUTDATED = "the server's certificate does not hold on this day: it has expired, or the date here is wrong"
     FORGED = "somebody else answered in the server's place"
     SILENT = "the server said nothing to a question in time"
 
@@ -44,6 +45,7 @@ _ALWAYS = {
     Event.ANSWERED_LATE: Link.DEGRADED,
     Event.ANSWERED_METERED: Link.METERED,
     Event.REFUSED: Link.OFFLINE,
+    Event.OUTDATED: Link.OFFLINE,
     Event.FORGED: Link.CAPTIVE,
 }
 """Events after which it does not matter what was before."""

@@ -26,6 +26,7 @@ from os1_edge.offload.far import (
     Probed,
     Question,
     Step,
+    Stranger,
     TaskLoad,
     Text,
 )
@@ -179,9 +180,9 @@ class RemoteEngine:
             loads = dict.fromkeys(TASKS, _load(reply.load))
         return Probed(took, reply.received_bytes, reply.load.draining, loads)
 
-    async def diagnose(self, timeout_s: float) -> bool:
+    async def diagnose(self, timeout_s: float) -> Stranger:
         """See ``Far``."""
-        return await self._channels.forged(timeout_s)
+        return await self._channels.stranger(timeout_s)
 
     async def _probed(self, channel: Any, padding: int, timeout_s: float) -> Any:
         call = edge_pb2_grpc.EdgeStub(channel).Probe(

@@ -138,6 +138,8 @@ class State:
     local: Local
     cloud: Cloud | None = None
     """None: there is no server, or nothing is known of it yet."""
+    no_way: str = ""
+    """Why ``link`` leads nowhere, where there is more to say than its name does."""
     metered: bool = False
     breaker_open: bool = False
     """Calls failed, and no probe has shown since that the server is back."""
@@ -182,7 +184,7 @@ def stays(state: State, job: Job) -> str | None:
     if state.metered and (rules.metered == "deny" or (job.images and rules.metered == "text")):
         return "the network costs by the byte"
     if not works(state.link):
-        return WHY[state.link]
+        return state.no_way or WHY[state.link]
     if state.breaker_open:
         return "the server gave no answer a moment ago"
     if state.draining:

@@ -79,6 +79,7 @@ class Router:
         self.allowance = Allowance()
         self.watch = Watch(far, clock, chance or random.Random(), metered) if far is not None else None
         self._watching: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._behind: set[asyncio.Task[None]] = set()
         """Lost sides that are ending, and the journal's newest write; bounded by ``CLOSING``."""
         self._ahead = Ahead(far, clock, self._leave) if far is not None else None
@@ -99,7 +100,14 @@ class Router:
     async def open(self, messages: Sequence[Message]) -> None:
         """See ``RoutedEngine.open``."""
         self._begin_watching()
+        if self._opening is None and self._watching is not None:
+            self._opening = asyncio.create_task(self._open_there(messages))
         await self._near.open(messages)
+
+    async def _open_there(self, messages: Sequence[Message]) -> None:
+        """Has the server read it too, as soon as there is a way: a bigger model takes the longer for it."""
+        await self._watched.comes_up()
+        self._read_ahead(messages)
 
     def wearer_speaks(self) -> None:
         """A question may follow: the link is looked at while the wearer speaks."""
@@ -109,9 +117,10 @@ class Router:
 
     async def close(self) -> None:
         """Ends the watch and all that is still ending, and closes the server's channels."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait((self._watching,))
+        for task in (self._opening, self._watching):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait((task,))
         if self._behind:
             await asyncio.wait(self._behind, timeout=2.0)
         for task in self._behind:
@@ -314,6 +323,7 @@ class Router:
             link=watch.state,
             local=local,
             cloud=watch.cloud(job.task, job.text_bytes // LETTERS),
+            no_way=watch.no_way,
             metered=watch.metered,
             breaker_open=watch.breaker.open or watch.in_doubt,
             draining=watch.draining,

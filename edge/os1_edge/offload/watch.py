@@ -13,7 +13,7 @@ from os1_edge.clock import Clock
 from os1_edge.offload.breaker import Breaker
 from os1_edge.offload.engine import Task
 from os1_edge.offload.estimate import Networks, PathEstimates, Quantiles
-from os1_edge.offload.far import Failure, Far, FarError, Probed, TaskLoad
+from os1_edge.offload.far import Failure, Far, FarError, Probed, Stranger, TaskLoad
 from os1_edge.offload.link import TRANSITIONS, Event, Link, Schedule, answered, works
 from os1_edge.offload.network import NO_HINTS, Network, costs
 from os1_edge.offload.route import Cloud
@@ -42,8 +42,15 @@ never asked is never known, and the device keeps the budget anyway."""
 FORGOTTEN_S = 120.0
 """After this what a server was like counts no more; what it says of itself, or hope, does."""
 
-HOW = {Link.OFFLINE: "cannot be reached", Link.CAPTIVE: "is behind a login page"}
-"""States without a way to the server, of the server."""
+HOW = {
+    Event.FORGED: "is behind a login page",
+    Event.REFUSED: "refuses this device's token or certificate",
+    Event.OUTDATED: "shows a certificate that does not hold on this day",
+}
+"""What ended a link, of the server; whatever else did, it cannot be reached."""
+
+FOUND: dict[Stranger, Event] = {"": Event.LOST, "forged": Event.FORGED, "outdated": Event.OUTDATED}
+"""What a handshake showed of a server that answers no probe."""
 
 SIZES = 500
 """Prompt tokens that part small questions from large ones."""
@@ -63,7 +70,7 @@ class Watch:
         self._loads_at = self._busy_at = float("-inf")
         self._busy_s = 0.0
         self._rate_at = float("-inf")
-        self._wake = asyncio.Event()
+        self._wake, self._up = asyncio.Event(), asyncio.Event()
         self._out: Literal["", "link", "server"] = ""
         """What is at fault in the present outage."""
         self._looking: set[asyncio.Task[Probed]] = set()
@@ -100,6 +107,10 @@ class Watch:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
+    async def comes_up(self) -> None:
+        """Returns when a probe has shown a way to the server, now or before."""
+        await self._up.wait()
+
     def wearer_speaks(self) -> None:
         """The wearer began to speak: a question may follow."""
         self._schedule.spoke(self._clock.now(), self.state)
@@ -131,6 +142,11 @@ class Watch:
             known=known,
             late_s=late.p90_s if now - late.at_s < FORGOTTEN_S else None,
         )
+
+    @property
+    def no_way(self) -> str:
+        """Why there is no way to the server, where the state alone does not tell."""
+        return self.why if self.why in (Event.REFUSED, Event.OUTDATED) else ""
 
     def serves(self, task: Task) -> bool:
         """Whether the server answers such questions, as far as it says."""
@@ -284,7 +300,7 @@ class Watch:
         error = newest.exception()
         if isinstance(error, FarError) and error.kind == "refused":
             return Event.REFUSED
-        return Event.FORGED if await self._far.diagnose(PROBE_S) else Event.LOST
+        return FOUND[await self._far.diagnose(PROBE_S)]
 
     def _stop_looking(self) -> None:
         for task in self._looking:
@@ -310,10 +326,11 @@ class Watch:
         self.why = event.value
         if event in (Event.ANSWERED, Event.ANSWERED_LATE, Event.ANSWERED_METERED):
             self.in_doubt = False
+            self._up.set()
             if self._out == "link":
                 self._recovered()
-        elif works(before) and not works(self.state):
-            self._lost_it(HOW[self.state], "link")
+        elif (works(before) or event in HOW) and not works(self.state):
+            self._lost_it(HOW.get(event, "cannot be reached"), "link")
 
     def _lost_it(self, how: str, fault: Literal["link", "server"]) -> None:
         if not self._out:
