@@ -22,6 +22,7 @@ Why = Literal[
     "queue_full",
     "draining",
     "engine_failed",
+    "engine_lost",
     "need_image",
     "bad_image",
     "unknown_request",

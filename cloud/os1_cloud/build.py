@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,13 @@ from os1_cloud.engines.llama import Llama, Llava
 from os1_cloud.engines.speech import Piper, Whisper
 from os1_cloud.engines.upstream import Upstream
 from os1_cloud.engines.worker import Recycle, Worker
+from os1_cloud.events import Watcher
 from os1_cloud.metrics import Metrics
+from os1_cloud.places import Places
 from os1_cloud.server import Server
 from os1_cloud.settings import ModelSettings, Settings
 from os1_cloud.speech import Ears, Mouth
 from os1_cloud.tls import read_tls
-from os1_cloud.tracing import Spans
 from os1_cloud.wearers import WearerLimits
 
 log = logging.getLogger(__name__)
@@ -77,35 +78,50 @@ def build(settings: Settings) -> Engines:
         ServeError: a setting makes no sense.
         os1_models.ModelError: a model is not there; the message says how to get it.
     """
+    return gather((model, engine(model)) for model in settings.models)
+
+
+def gather(made: Iterable[tuple[ModelSettings, Any]]) -> Engines:
+    """Engines, each where it belongs.
+
+    Raises:
+        ServeError: none of them is a language model.
+    """
     found = Engines()
-    for model in settings.models:
-        recycle = Recycle(model.recycle_jobs, model.recycle_growth_mb * 1024**2)
+    for model, each in made:
         match model.kind:
-            case "llama":
-                found.language.append(
-                    Llama(
-                        model.name,
-                        _path(model),
-                        model.threads,
-                        model.context,
-                        gpu_layers=model.gpu_layers,
-                        recycle=recycle,
-                    )
-                )
-            case "vision":
-                weights, projector = _vision_paths(model)
-                found.language.append(
-                    Llava(model.name, weights, projector, model.threads, model.context, recycle=recycle)
-                )
             case "whisper":
-                found.recognizer = Whisper(model.name, _path(model), model.threads, recycle=recycle)
+                found.recognizer = each
             case "piper":
-                found.voice = Piper(model.name, _path(model), model.threads, recycle=recycle)
-            case "upstream":
-                found.language.append(_upstream(model))
+                found.voice = each
+            case _:
+                found.language.append(each)
     if not found.language:
         raise ServeError("no language model is named; give --model, or models of kind llama in the settings")
     return found
+
+
+def engine(model: ModelSettings) -> Any:
+    """The `Engine`, `Recognizer` or `Voice` of one model, not loaded yet.
+
+    Raises:
+        ServeError: a setting makes no sense.
+        os1_models.ModelError: the model is not there; the message says how to get it.
+    """
+    recycle = Recycle(model.recycle_jobs, model.recycle_growth_mb * 1024**2)
+    match model.kind:
+        case "llama":
+            layers, threads = model.gpu_layers, model.threads
+            return Llama(model.name, _path(model), threads, model.context, gpu_layers=layers, recycle=recycle)
+        case "vision":
+            weights, projector = _vision_paths(model)
+            return Llava(model.name, weights, projector, model.threads, model.context, recycle=recycle)
+        case "whisper":
+            return Whisper(model.name, _path(model), model.threads, recycle=recycle)
+        case "piper":
+            return Piper(model.name, _path(model), model.threads, recycle=recycle)
+        case "upstream":
+            return _upstream(model)
 
 
 def _path(model: ModelSettings) -> Path:
@@ -148,6 +164,8 @@ class Served:
     server: Server
     answerer: Answerer
     tokens: TokenFile | None
+    places: dict[str, Places]
+    """Of each engine, by its name."""
 
 
 def credentials(settings: Settings) -> tuple[TokenFile | None, grpc.ServerCredentials | None]:
@@ -167,7 +185,7 @@ def served(
     known: tuple[TokenFile | None, grpc.ServerCredentials | None],
     engines: Engines,
     metrics: Metrics,
-    spans: Sequence[Spans],
+    watchers: Sequence[Watcher],
 ) -> Served:
     """The server before `engines`, not started yet. Inside a running event loop.
 
@@ -175,30 +193,35 @@ def served(
         settings: what the operator wants.
         known: its `credentials`.
         engines: from `build`.
-        metrics, spans: are told what happens.
+        metrics, watchers: are told what happens.
     """
     tokens, tls = known
     answerer = Answerer(
         engines.language,
         queue=settings.queue,
         limits=wearer_limits(settings, settings),
-        watchers=[metrics, *spans],
+        watchers=[metrics, *watchers],
     )
     metrics.watch(answerer, engines.workers)
-    recognizer, voice, wearers = engines.recognizer, engines.voice, answerer.wearers
+    wearers = answerer.wearers
+    ears = Ears(engines.recognizer, wearers) if engines.recognizer is not None else None
+    mouth = Mouth(engines.voice, wearers) if engines.voice is not None else None
     server = Server(
         answerer,
         tokens,
         tls,
         certificates=settings.client_ca is not None,
-        ears=Ears(recognizer, wearers) if recognizer is not None else None,
-        mouth=Mouth(voice, wearers) if voice is not None else None,
+        ears=ears,
+        mouth=mouth,
         node=settings.node,
         reflection=settings.reflection,
         watchers=[metrics],
         balancer_s=settings.balancer_s,
     )
-    return Served(server, answerer, tokens)
+    places = dict(answerer.places)
+    places |= {ears.recognizer.name: ears.places} if ears is not None else {}
+    places |= {mouth.voice.name: mouth.places} if mouth is not None else {}
+    return Served(server, answerer, tokens, places)
 
 
 def wearer_limits(running: Settings, wanted: Settings) -> WearerLimits:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from os1_cloud.events import Watcher
+    from os1_cloud.ray.pool import Pool
     from os1_cloud.settings import Settings
     from os1_cloud.tracing import Spans
 
@@ -35,6 +37,13 @@ log = logging.getLogger(__name__)
 @click.option("--metrics", help="HOST:PORT of a page for Prometheus.")
 @click.option("--threads", type=click.IntRange(1), default=os.cpu_count() or 1, help="CPU threads [all].")
 @click.option("--grace", "grace_s", type=click.FloatRange(0), help="Seconds to drain  [10]")
+@click.option(
+    "--ray",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[ADDRESS]",
+    help="Let the Ray cluster of this machine answer (docs/scale.md).",
+)
 @click.option("--reflection", is_flag=True, default=None, help="Let clients list the services.")
 def serve(config: Path | None, model: str | None, threads: int, **given: object) -> None:
     """Answer glasses over gRPC until SIGTERM. docs/operate.md tells more."""
@@ -74,8 +83,11 @@ async def _run(settings: Settings, again: Callable[[], Settings]) -> None:
     from os1_cloud.server import serve as run
 
     known = credentials(settings)  # first: they are wrong more often than the models
-    engines, metrics, spans = build(settings), Metrics(), _spans(settings)
-    parts, page = served(settings, known, engines, metrics, spans), Page(metrics.registry)
+    pool = await _pool(settings)
+    engines = pool.gathered() if pool is not None else build(settings)
+    metrics, spans = Metrics(), _spans(settings)
+    watchers: list[Watcher] = [*spans, *([pool.missed] if pool is not None else [])]
+    parts, page = served(settings, known, engines, metrics, watchers), Page(metrics.registry)
 
     def ready(real: Address) -> None:
         how = "mutual TLS" if settings.client_ca else "TLS" if settings.tls_cert else "no TLS"
@@ -97,15 +109,31 @@ async def _run(settings: Settings, again: Callable[[], Settings]) -> None:
 
     try:
         await engines.start()
+        if pool is not None:
+            pool.follow(parts.places)
         if settings.metrics:
             await page.start(parse_address(settings.metrics))
         address = parse_address(settings.listen)
         await run(parts.server, address, ready, grace_s=settings.grace_s, reload=reload)
     finally:
         await page.close()
+        if pool is not None:
+            await pool.close()
         await engines.close()
         for exporter in spans:
             exporter.close()
+
+
+async def _pool(settings: Settings) -> Pool | None:
+    if not settings.ray:
+        return None
+    from os1_cloud.address import ServeError
+
+    try:
+        from os1_cloud.ray.pool import joined
+    except ImportError as e:
+        raise ServeError("--ray needs Ray Serve; run: pip install 'os1[ray]'") from e
+    return await joined(settings)
 
 
 def _spans(settings: Settings) -> list[Spans]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from os1_cloud.admission import Refused, class_of, deadline_s, late_at_its_turn
 from os1_cloud.engines import BadImage, BadSchema, Engine, EngineError, Piece, Prompt, TooLong
 from os1_cloud.events import Accepted, Ask, Delta, Done, Event, Progress, Record
+from os1_cloud.failing import refused_by
 from os1_cloud.places import Places
 from os1_cloud.ring import Ring
 
@@ -179,4 +180,4 @@ class Job:
             raise Refused("bad_image", str(e)) from e
         except EngineError as e:
             log.error("ask %s: %s", record.request_id, e)
-            raise Refused("engine_failed", str(e)) from e
+            raise refused_by(e) from e

@@ -31,6 +31,7 @@ class Places:
 
     def __init__(self, slots: int, queue: int) -> None:
         self.slots, self.queue = slots, queue
+        self._queue_each = queue / slots
         self._busy: Counter[Class] = Counter()
         self._waiting: list[Waiter] = []
         """By deadline. Bounded by `queue`: the caller asks `room` before it waits."""
@@ -44,6 +45,17 @@ class Places:
     def busy(self) -> int:
         """Questions at work."""
         return sum(self._busy.values())
+
+    @property
+    def free(self) -> bool:
+        """Whether there is a place that nobody has."""
+        return self.busy < self.slots
+
+    def resize(self, slots: int) -> None:
+        """An engine on other machines has more or fewer places now, and room to wait for each as before.
+        Those at work stay."""
+        self.slots, self.queue = slots, round(self._queue_each * slots)
+        self._let_in()
 
     @property
     def waiting(self) -> dict[Class, int]:

@@ -19,6 +19,23 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class ReplicaSettings(_Table):
+    """How many replicas a model has in a Ray cluster, and what each takes of its machine."""
+
+    min: int = Field(default=1, ge=1)
+    max: int = Field(default=1, ge=1)
+    cpus: float = Field(default=1.0, ge=0)
+    gpus: float = Field(default=0.0, ge=0)
+    resources: dict[str, float] = {}
+    """Of the operator's own naming, e.g. {"vision": 1}: only machines that have them take it."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.max < self.min:
+            raise ValueError("replicas.max is less than replicas.min")
+        return self
+
+
 class ModelSettings(_Table):
     """One engine."""
 
@@ -44,6 +61,8 @@ class ModelSettings(_Table):
     """Prompts that an upstream server works on at a time."""
     vision: bool = False
     """Whether an upstream model looks at pictures."""
+    replicas: ReplicaSettings = ReplicaSettings()
+    """For `ray` only."""
 
 
 class LimitSettings(_Table):
@@ -72,6 +91,8 @@ class Settings(_Table):
     reflection: bool = False
     spans: bool = False
     """OpenTelemetry, extra `otel`."""
+    ray: str = ""
+    """The Ray cluster that answers, "auto" or HOST:PORT; "": this process answers by itself."""
     queue: int | None = Field(default=None, ge=0)
     """Questions that may wait for each engine; none: four for each place."""
     limits: LimitSettings = LimitSettings()

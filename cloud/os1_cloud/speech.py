@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from os1_cloud.admission import Budget, Refused, deadline_s, late_at_its_turn, refusal
-from os1_cloud.engines import EngineError, Recognizer, Voice
+from os1_cloud.engines import EngineError, Recognizer, Voice, slots
+from os1_cloud.failing import refused_by
 from os1_cloud.places import Places
 from os1_cloud.wearers import Wearers
 
@@ -27,7 +28,7 @@ PARTIAL_S = 1.0
 CHARACTERS = 4000
 """Of one text to be spoken: about four minutes."""
 QUEUE = 4
-"""Calls that may wait for a recogniser or a voice."""
+"""Calls that may wait for each place of a recogniser or a voice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,13 @@ class _Desk:
     """Admission to one engine of speech."""
 
     def __init__(
-        self, task: Literal["transcribe", "synthesize"], wearers: Wearers, now: Callable[[], float]
+        self,
+        task: Literal["transcribe", "synthesize"],
+        engine: object,
+        wearers: Wearers,
+        now: Callable[[], float],
     ) -> None:
-        self.places = Places(1, QUEUE)
+        self.places = Places(slots(engine), QUEUE * slots(engine))
         self.draining = False
         self._task, self._wearers, self._now = task, wearers, now
 
@@ -77,7 +82,7 @@ class Ears(_Desk):
     def __init__(
         self, recognizer: Recognizer, wearers: Wearers, now: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__("transcribe", wearers, now)
+        super().__init__("transcribe", recognizer, wearers, now)
         self.recognizer = recognizer
 
     async def recognize(
@@ -109,7 +114,7 @@ class Ears(_Desk):
                     step = asyncio.ensure_future(_next(source))
                     # A guess never waits, and never lets anybody wait for long: it gives way at the end.
                     fresh = len(heard) - covered >= PARTIAL_S * BYTES_S
-                    if partials and fresh and guess is None and not self.places.busy:
+                    if partials and fresh and guess is None and self.places.free:
                         covered = len(heard)
                         guess = asyncio.ensure_future(self._words(bytes(heard), language, budget, False))
                 await _end(guess)
@@ -129,7 +134,7 @@ class Ears(_Desk):
         except TimeoutError as e:
             raise Refused("expired", "the budget ran out before the words were there") from e
         except EngineError as e:
-            raise Refused("engine_failed", str(e)) from e
+            raise refused_by(e) from e
         took = self._now() - began
         if final:
             self.places.learn("transcribe", took, took)
@@ -140,7 +145,7 @@ class Mouth(_Desk):
     """One voice and the queue before it."""
 
     def __init__(self, voice: Voice, wearers: Wearers, now: Callable[[], float] = time.monotonic) -> None:
-        super().__init__("synthesize", wearers, now)
+        super().__init__("synthesize", voice, wearers, now)
         self.voice = voice
         self._talking: dict[tuple[str, str], asyncio.Task[Any]] = {}
 
@@ -174,7 +179,7 @@ class Mouth(_Desk):
             except TimeoutError as e:
                 raise Refused("expired", "the budget ran out before all was said") from e
             except EngineError as e:
-                raise Refused("engine_failed", str(e)) from e
+                raise refused_by(e) from e
             finally:
                 self._talking.pop(key, None)
 

@@ -58,6 +58,18 @@ class EngineError(Exception):
     """The engine failed; the same prompt may work later."""
 
 
+class EngineLost(EngineError):
+    """What ran the engine is gone, and with it the answer; another can answer the same prompt now."""
+
+    def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class EngineBusy(EngineLost):
+    """The engine, which others use too, takes no more now."""
+
+
 class TooLong(Exception):
     """Prompt and answer do not fit the model's context."""
 
@@ -141,8 +153,8 @@ class Voice(Protocol):
         ...
 
 
-def slots(engine: Engine) -> int:
-    """How many prompts `engine` takes at a time."""
+def slots(engine: object) -> int:
+    """How many prompts, or calls, `engine` takes at a time."""
     return int(getattr(engine, "slots", 1))
 
 

@@ -1,0 +1,138 @@
+"""Makes Serve deployments of an operator's settings. Serve schedules; here is only what it is told.
+
+`application` is the app builder that Serve config files name (`os1_cloud.ray.deploy:application`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from ray import serve
+from ray.serve.config import ProxyLocation
+from ray.serve.schema import ApplicationStatus
+
+from os1_cloud.ray.replica import LanguageReplica, RecognizerReplica, VoiceReplica
+from os1_cloud.settings import ModelSettings
+
+APP = "os1-"
+"""Begins the name of each application of ours; the model's name follows."""
+ROUTER = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
+"""Serve's own: a session goes to one replica, and to the next on the ring when that is full."""
+POLICY = "os1_cloud.ray.scaling:desired"
+FALLBACKS = 8
+"""Replicas tried behind a session's own before a question waits: one is free unless nine in a row are
+full."""
+DRAIN_S = 125.0
+"""A replica that is replaced may end its answers: the longest (120 s), and what it takes to notice."""
+ENVIRONMENT = {
+    # The engine awaits and never blocks, so one loop does for both: a thread hop less for each word.
+    "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
+    "RAY_SERVE_REQUEST_PATH_LOG_BUFFER_SIZE": "1000",
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+}
+Kind = Literal["language", "recognizer", "voice"]
+_CLASSES: dict[Kind, type] = {
+    "language": LanguageReplica,
+    "recognizer": RecognizerReplica,
+    "voice": VoiceReplica,
+}
+
+
+def kind_of(model: ModelSettings) -> Kind:
+    """What a model does."""
+    kinds: dict[str, Kind] = {"whisper": "recognizer", "piper": "voice"}
+    return kinds.get(model.kind, "language")
+
+
+def engine_of(model: dict[str, Any]) -> Any:
+    """The engine of one model, not loaded yet. `model`: the fields of `ModelSettings`."""
+    from os1_cloud.build import engine
+
+    return engine(ModelSettings.model_validate(model))
+
+
+def places_of(model: ModelSettings) -> int:
+    """Questions that a replica of a model works on at a time: a model in a worker process one, an upstream
+    server as many as it batches."""
+    return model.slots if model.kind == "upstream" else 1
+
+
+def options(model: ModelSettings, per_replica: int) -> dict[str, Any]:
+    """What Serve is told about a deployment.
+
+    Args:
+        model: the operator's settings.
+        per_replica: questions that a replica works on at a time.
+    """
+    wanted = model.replicas
+    actor: dict[str, Any] = {"num_cpus": wanted.cpus, "num_gpus": wanted.gpus}
+    actor |= {"resources": dict(wanted.resources), "runtime_env": {"env_vars": dict(ENVIRONMENT)}}
+    scaling: dict[str, Any] = {"num_replicas": wanted.min}
+    if wanted.max > wanted.min:
+        scaling = {
+            "autoscaling_config": {
+                "min_replicas": wanted.min,
+                "max_replicas": wanted.max,
+                "target_ongoing_requests": max(1.0, 0.7 * per_replica),
+                "upscale_delay_s": 5.0,
+                "downscale_delay_s": 300.0,
+                "look_back_period_s": 15.0,
+                "policy": {"policy_function": POLICY},
+            }
+        }
+    return scaling | {
+        "ray_actor_options": actor,
+        "max_ongoing_requests": per_replica,
+        # The queue that knows deadlines is the front door's.
+        "max_queued_requests": max(1, per_replica // 2),
+        "request_router_config": {
+            "request_router_class": ROUTER,
+            "request_router_kwargs": {"num_fallback_replicas": FALLBACKS},
+            "initial_backoff_s": 0.01,
+            "max_backoff_s": 0.1,
+        },
+        "graceful_shutdown_timeout_s": DRAIN_S,
+        "graceful_shutdown_wait_loop_s": 0.5,
+        "health_check_period_s": 2.0,
+        "health_check_timeout_s": 10.0,
+        "logging_config": {"enable_access_log": False, "log_level": "WARNING"},
+        "user_config": {},
+    }
+
+
+def bind(kind: Kind, name: str, make: Callable[[], Any], told: dict[str, Any]) -> Any:
+    """An application of one deployment.
+
+    Args:
+        kind: what the engine is.
+        name: of the model.
+        make: makes the engine, in the replica.
+        told: from `options`.
+    """
+    return serve.deployment(**told)(_CLASSES[kind]).options(name=name).bind(make)
+
+
+def application(model: dict[str, Any]) -> Any:
+    """The app builder of Serve config files. `model`: a `[[models]]` table of server.toml."""
+    read = ModelSettings.model_validate(model)
+    told = options(read, places_of(read))
+    return bind(kind_of(read), read.name, partial(engine_of, model), told)
+
+
+def deploy(models: Sequence[ModelSettings]) -> None:
+    """Deploys the models that the cluster does not run yet; does not wait for their replicas."""
+    serve.start(proxy_location=ProxyLocation.Disabled)
+    there = {
+        name
+        for name, app in serve.status().applications.items()
+        if app.status not in (ApplicationStatus.DELETING, ApplicationStatus.NOT_STARTED)
+    }
+    targets = [
+        serve.RunTarget(application(m.model_dump(mode="json")), name=APP + m.name, route_prefix=None)
+        for m in models
+        if APP + m.name not in there
+    ]
+    if targets:
+        serve.run_many(targets, wait_for_applications_running=False)

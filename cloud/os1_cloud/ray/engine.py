@@ -1,0 +1,190 @@
+"""Engines that run elsewhere: `Engine`, `Recognizer` and `Voice` by a Serve handle.
+
+pool makes them. Which replica answers is Serve's choice (see deploy); here is only what a lost one means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import grpc
+from ray.exceptions import RayError
+from ray.serve.exceptions import BackPressureError, RayServeException
+
+from os1_cloud.engines import EngineBusy, EngineLost, Finished, Piece, Prompt
+from os1_cloud.ray.parcels import SILENCE_S, Parcel, read_end, write_prompt
+
+RETRY_S = 0.5
+"""When to come back after a replica was lost or all were full: another one is found within milliseconds."""
+Pressure = tuple[str, int, int]
+"""See pressure."""
+_END = object()
+
+
+class _Elsewhere:
+    """One deployment as a front door sees it."""
+
+    def __init__(self, name: str, handle: Any, facts: dict[str, Any]) -> None:
+        """Args:
+        name: what clients know the model by.
+        handle: of the deployment (`ray.serve.handle.DeploymentHandle`).
+        facts: from a replica.
+        """
+        self.name, self.per_replica, self.replicas = name, int(facts["slots"]), 1
+        self.pressure: Callable[[], Pressure] = lambda: ("", 0, 0)
+        self._handle = handle.options(
+            stream=True, request_serialization="pickle", response_serialization="pickle"
+        )
+
+    @property
+    def slots(self) -> int:
+        """Prompts that all replicas take at a time. One where there is no replica: whoever asks learns it."""
+        return max(1, self.replicas) * self.per_replica
+
+    def close(self) -> None:
+        """Leaves the deployment running: other front doors use it."""
+
+    async def _ask(self, method: str, session: str, *args: Any) -> AsyncGenerator[Parcel, None]:
+        """What a replica answers, without its signs of life.
+
+        Raises:
+            EngineLost: there is none, or it is gone or silent.
+            EngineBusy: all have as many questions as they take, and as many wait.
+        """
+        if not self.replicas:
+            raise EngineLost(f"{self.name}: no replica runs", RETRY_S)
+        response = self._handle.options(method_name=method, session_id=session).remote(*args, self.pressure())
+        step: asyncio.Future[Any] | None = None
+        try:
+            while True:
+                step = asyncio.ensure_future(_next(response))
+                if not (await asyncio.wait({step}, timeout=SILENCE_S))[0]:
+                    raise EngineLost(f"{self.name}: its replica is silent", RETRY_S)
+                if step.cancelled() or (parcel := step.result()) is _END:  # cancelled by the other side
+                    raise EngineLost(f"{self.name}: its replica broke off", RETRY_S)
+                if parcel is not None:
+                    yield parcel
+                if isinstance(parcel, tuple):
+                    return
+        except BackPressureError as e:
+            raise EngineBusy(f"{self.name}: all its replicas are busy", RETRY_S) from e
+        except (RayError, RayServeException, grpc.RpcError) as e:
+            # Only the kind: Ray's words hold addresses and traces.
+            raise EngineLost(f"{self.name}: its replica is gone ({type(e).__name__})", RETRY_S) from e
+        finally:
+            if step is not None and not step.done():
+                step.cancel()
+                await asyncio.wait({step})
+            response.cancel()  # gRPC never collects a call that was only dropped (grpc#43462)
+
+
+class RayEngine(_Elsewhere):
+    """A language model on other machines."""
+
+    def __init__(self, name: str, handle: Any, facts: dict[str, Any]) -> None:
+        """See `_Elsewhere`."""
+        super().__init__(name, handle, facts)
+        self.context_tokens, self.vision = int(facts["context_tokens"]), bool(facts["vision"])
+        self.moved = 0
+        """Answers that went on at another replica."""
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
+        """See `Engine.generate`. An answer whose replica is lost goes on at another one, once, behind the
+        text that is there already; `EngineLost` where that cannot be."""
+        said: list[str] = []
+        try:
+            async with aclosing(self._once(prompt)) as parts:
+                async for part in parts:
+                    if isinstance(part, Piece):
+                        said.append(part.text)
+                    yield part
+            return
+        except EngineLost:
+            if (rest := again(prompt, said, self.vision)) is None:
+                raise
+        self.moved += 1
+        async with aclosing(self._once(rest)) as parts:
+            async for part in parts:
+                if isinstance(part, Finished):
+                    part = replace(part, answer_tokens=part.answer_tokens + len(said))
+                yield part
+
+    async def _once(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
+        async with aclosing(self._ask("generate", prompt.session, write_prompt(prompt))) as parcels:
+            async for parcel in parcels:
+                if isinstance(parcel, str):
+                    yield Piece(parcel)
+                elif isinstance(parcel, tuple) and (finished := read_end(parcel)) is not None:
+                    yield finished
+
+
+class RayRecognizer(_Elsewhere):
+    """A speech recogniser on other machines."""
+
+    async def transcribe(self, pcm: bytes, language: str) -> str:
+        """See `Recognizer.transcribe`. Nothing was heard of a lost try, so another is made, once."""
+        try:
+            return await self._once(pcm, language)
+        except EngineLost:
+            return await self._once(pcm, language)
+
+    async def _once(self, pcm: bytes, language: str) -> str:
+        words: list[str] = []
+        async with aclosing(self._ask("transcribe", "", pcm, language)) as parcels:
+            async for parcel in parcels:
+                if isinstance(parcel, str):
+                    words.append(parcel)
+                elif isinstance(parcel, tuple):
+                    read_end(parcel)
+        return " ".join(words)
+
+
+class RayVoice(_Elsewhere):
+    """A voice on other machines."""
+
+    def __init__(self, name: str, handle: Any, facts: dict[str, Any]) -> None:
+        """See `_Elsewhere`."""
+        super().__init__(name, handle, facts)
+        self.rate = int(facts["rate"])
+
+    async def speak(self, text: str, speed: float) -> AsyncGenerator[bytes, None]:
+        """See `Voice.speak`. What was spoken is not spoken again: a voice that is lost in the middle
+        fails."""
+        spoken = False
+        for attempt in (1, 2):
+            try:
+                async with aclosing(self._ask("speak", "", text, speed)) as parcels:
+                    async for parcel in parcels:
+                        if isinstance(parcel, bytes):
+                            spoken = True
+                            yield parcel
+                        elif isinstance(parcel, tuple):
+                            read_end(parcel)
+                return
+            except EngineLost:
+                if spoken or attempt == 2:
+                    raise
+
+
+def again(prompt: Prompt, said: list[str], vision: bool) -> Prompt | None:
+    """The prompt that goes on where a lost replica stopped; None: there is no such prompt.
+
+    Args:
+        prompt: as it was asked first.
+        said: the pieces so far, at most one token each more than there were.
+        vision: whether the model looks at pictures; those know no prefix.
+    """
+    if not said:
+        return prompt
+    if prompt.json_schema or vision:
+        return None
+    left = prompt.max_tokens - len(said)
+    return replace(prompt, prefix=prompt.prefix + "".join(said), max_tokens=left) if left > 0 else None
+
+
+async def _next(response: Any) -> Any:
+    return await anext(response, _END)

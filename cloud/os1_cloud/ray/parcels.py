@@ -1,0 +1,64 @@
+"""What goes between a front door and a replica: plain values, so that both may be of different releases.
+
+A question is a dict whose unknown keys are dropped and missing ones have defaults. An answer is a stream of:
+a str, more text; None, a sign of life; a tuple, its end (`DONE` or `FAILED` first). Failures are values, not
+exceptions: Ray would log their traces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final, Literal
+
+from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, TooLong, Turn
+
+DONE: Final = "done"
+FAILED: Final = "failed"
+BEAT_S: Final = 0.3
+"""Longest silence of a replica that works, seconds."""
+SILENCE_S: Final = 1.5
+"""A replica that is silent for so long is taken for lost: five beats, so that one slow one is not."""
+Parcel = str | bytes | tuple[Any, ...] | None
+_FAILURES: dict[str, type[Exception]] = {c.__name__: c for c in (TooLong, BadSchema, BadImage, EngineError)}
+
+
+def write_prompt(prompt: Prompt) -> dict[str, Any]:
+    """A question as a replica takes it."""
+    turns = [(turn.role, turn.text, turn.images) for turn in prompt.turns]
+    return {f.name: getattr(prompt, f.name) for f in fields(prompt)} | {"turns": turns}
+
+
+def read_prompt(parcel: dict[str, Any]) -> Prompt:
+    """The question in a parcel."""
+    known = {f.name: parcel[f.name] for f in fields(Prompt) if f.name in parcel}
+    return Prompt(**known | {"turns": tuple(Turn(*turn) for turn in parcel["turns"])})
+
+
+def write_part(part: Piece | Finished) -> str | tuple[Any, ...]:
+    """A piece or the end of an answer."""
+    if isinstance(part, Piece):
+        return part.text
+    return (DONE, part.why, part.prompt_tokens, part.answer_tokens, part.cached_tokens)
+
+
+def write_failure(failure: Exception) -> tuple[str, str, str]:
+    """The end of an answer that failed. What is not an engine's own exception goes without its words: they
+    may quote the prompt."""
+    kind = type(failure).__name__
+    if kind in _FAILURES:
+        return (FAILED, kind, str(failure))
+    return (FAILED, EngineError.__name__, f"the replica failed ({kind})")
+
+
+def read_end(end: tuple[Any, ...]) -> Finished | None:
+    """What the last parcel says; None: it is over and there is nothing to say.
+
+    Raises:
+        EngineError, TooLong, BadSchema, BadImage: the answer failed.
+    """
+    if end[0] == FAILED:
+        raise _FAILURES.get(end[1], EngineError)(end[2])
+    if len(end) == 1:
+        return None
+    why: Literal["stop", "length"] = end[1]
+    return Finished(why, *end[2:5])

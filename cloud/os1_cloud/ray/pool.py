@@ -1,0 +1,191 @@
+"""The cluster as one front door knows it: which deployments there are, and how many replicas of each.
+
+cli imports it. Nothing is scheduled here: `follow` only tells the front door's queue how many places it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+# Before Ray is imported. One event loop per process talks gRPC (grpc#25364), and answers come over gRPC from
+# the replica itself, not by way of Ray's object store (measured: docs/decisions).
+os.environ.setdefault("RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP", "0")
+os.environ.setdefault("RAY_SERVE_USE_GRPC_BY_DEFAULT", "1")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+import ray
+from ray import serve
+from ray.serve.exceptions import RayServeException
+
+from os1_cloud.address import ServeError
+from os1_cloud.admission import Task, Why
+from os1_cloud.build import Engines, gather
+from os1_cloud.events import Record
+from os1_cloud.places import Places
+from os1_cloud.ray.deploy import APP, Kind, deploy, kind_of
+from os1_cloud.ray.engine import Pressure, RayEngine, RayRecognizer, RayVoice
+from os1_cloud.settings import ModelSettings, Settings
+
+log = logging.getLogger(__name__)
+READY_S = 300.0
+"""For the first replica of a model to load it."""
+FOLLOW_S = 1.0
+"""Between two looks at how many replicas there are."""
+AnyEngine = RayEngine | RayRecognizer | RayVoice
+_KINDS: dict[Kind, type[AnyEngine]] = {
+    "language": RayEngine,
+    "recognizer": RayRecognizer,
+    "voice": RayVoice,
+}
+MISSED: frozenset[str] = frozenset({"too_late", "queue_full", "expired"})
+"""Outcomes that one more replica would have prevented."""
+
+
+def connect(address: str) -> None:
+    """Joins the cluster by the node on this machine.
+
+    Raises:
+        ServeError: there is none, or it is of another release.
+    """
+    try:
+        ray.init(address=address, namespace="os1", log_to_driver=False, configure_logging=False)
+    except (ConnectionError, RuntimeError, ValueError) as e:
+        raise ServeError(
+            f"no Ray cluster at {address} ({e}); a front door needs a Ray node on its own machine: "
+            "ray start --address=HEAD:6379 --num-cpus=0"
+        ) from e
+
+
+@dataclass(slots=True)
+class Missed:
+    """A watcher of core: budgets that were missed, by model, for the autoscaler."""
+
+    text: int = 0
+    """Refused on arrival, when no model was chosen yet."""
+    pictures: int = 0
+    by_model: dict[str, int] = field(default_factory=dict)
+
+    def refused(self, task: Task, why: Why) -> None:
+        """See `events.Watcher`."""
+        if why in MISSED:
+            if task == "caption":
+                self.pictures += 1
+            else:
+                self.text += 1
+
+    def ended(self, record: Record) -> None:
+        """See `events.Watcher`."""
+        if record.outcome in MISSED:
+            self.by_model[record.model] = self.by_model.get(record.model, 0) + 1
+
+    def resumed(self, result: str) -> None:
+        """See `events.Watcher`."""
+
+    def of(self, model: str, vision: bool) -> int:
+        """Of one model, and of the questions refused that would have gone to it."""
+        return self.by_model.get(model, 0) + (self.pictures if vision else self.text)
+
+
+async def joined(settings: Settings) -> Pool:
+    """The pool of an operator's settings, ready to answer.
+
+    Raises:
+        ServeError: there is no cluster, or a model has no replica.
+    """
+    connect(settings.ray)
+    pool = Pool(settings.models)
+    await pool.start()
+    return pool
+
+
+class Pool:
+    """The deployments of some models. Inside a running event loop."""
+
+    def __init__(self, models: Sequence[ModelSettings]) -> None:
+        """`models`: those that the front door offers."""
+        self._models = tuple(models)
+        self._front = f"{socket.gethostname()}-{os.getpid()}"
+        self._following: asyncio.Task[None] | None = None
+        self.missed = Missed()
+        self.engines: dict[str, AnyEngine] = {}
+
+    async def start(self) -> None:
+        """Deploys what is not there and waits for a replica of each model.
+
+        Raises:
+            ServeError: a model has none after `READY_S`.
+        """
+        await asyncio.to_thread(deploy, self._models)
+        for model in self._models:
+            handle = serve.get_app_handle(APP + model.name)
+            facts = await _facts(handle, model.name)
+            self.engines[model.name] = _KINDS[kind_of(model)](model.name, handle, facts)
+        await self.look()
+
+    async def look(self) -> None:
+        """Counts the replicas."""
+        counts = await asyncio.to_thread(_running)
+        for name, engine in self.engines.items():
+            engine.replicas = counts.get(name, 0)
+
+    def gathered(self) -> Engines:
+        """The engines as a server wants them."""
+        return gather((model, self.engines[model.name]) for model in self._models)
+
+    def follow(self, places: dict[str, Places]) -> None:
+        """Keeps a front door's queues, by the model's name, as wide as the cluster is."""
+        for name, engine in self.engines.items():
+            engine.pressure = partial(self._pressure, engine, places[name])
+        self._following = asyncio.ensure_future(self._follow(places))
+
+    async def close(self) -> None:
+        """Stops following, and leaves the cluster; the deployments go on."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait({self._following})
+        ray.shutdown()
+
+    def _pressure(self, engine: AnyEngine, queue: Places) -> Pressure:
+        waiting = sum(queue.waiting.values())
+        return (self._front, waiting, self.missed.of(engine.name, bool(getattr(engine, "vision", False))))
+
+    async def _follow(self, places: dict[str, Places]) -> None:
+        while True:
+            try:
+                await self.look()
+            except (ray.exceptions.RayError, RayServeException) as e:
+                log.warning("how many replicas there are is not known now: %s", type(e).__name__)
+            for name, engine in self.engines.items():
+                if (queue := places[name]).slots != engine.slots:
+                    log.info("%s: %d replicas, %d places", name, engine.replicas, engine.slots)
+                    queue.resize(engine.slots)
+            await asyncio.sleep(FOLLOW_S)
+
+
+async def _facts(handle: Any, name: str) -> dict[str, Any]:
+    """What a replica says about itself; waits until there is one. By `broadcast`: also busy ones answer."""
+    try:
+        async with asyncio.timeout(READY_S):
+            while True:
+                if found := await handle.broadcast("facts").results_async():
+                    return dict(found[0])
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        raise ServeError(f"{name}: no replica is ready after {READY_S:.0f} s; see `serve status`") from None
+
+
+def _running() -> dict[str, int]:
+    """Replicas that answer, by model."""
+    counts = {}
+    for app, status in serve.status().applications.items():
+        if app.startswith(APP):
+            states = [d.replica_states for d in status.deployments.values()]
+            counts[app.removeprefix(APP)] = sum(s.get("RUNNING", 0) for s in states)
+    return counts
