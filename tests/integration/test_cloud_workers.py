@@ -3,19 +3,24 @@
 Most of it with tiny models of random weights, which behave like any other."""
 
 import asyncio
+import hashlib
 import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cloud_world import World, rest, world
 
 import os1_models
+from os1_cloud.auth import Tokens
 from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, Turn
 from os1_cloud.engines.llama import Llama, Llava
 from os1_cloud.engines.worker import Recycle
+from os1_proto.assist.v1 import assist_pb2 as pb
 
 PATIENCE_S = 120
 LONG = "The wearer met Anna at the station and they talked about the garden. " * 10
@@ -269,6 +274,57 @@ def test_a_picture_is_not_even_kept_for_the_next_wearer(tiny: tuple[Path, Path])
     assert asked("bob/s", b"") == 0
     assert asked("", jpeg(30)) == 1
     assert asked("", b"") == 0
+
+
+def test_canary_a_wearers_picture_leaves_no_trace_in_what_another_wearer_is_told(
+    tiny: tuple[Path, Path],
+) -> None:
+    """The whole server: what a fresh one says is said word for word after a picture of somebody else, one
+    that was looked at to the end and one whose question was cancelled while it was being read."""
+
+    async def new() -> Any:
+        engine = Llava("v", *tiny, threads=1, context=1024)
+        await engine.start()
+        return engine
+
+    async def story() -> None:
+        tokens = Tokens({hashlib.sha256(who.encode()).hexdigest(): who for who in ("ann", "bob")})
+
+        async def told(w: World, who: str, number: int, *pictures: bytes) -> str:
+            images = [pb.Image(data=picture) for picture in pictures]
+            asked = [pb.Turn(role=pb.ROLE_USER, text="What is this?")]
+            bearer = (("authorization", f"Bearer {who}"),)
+            # The same session's name: the token makes them two.
+            call = w.ask(
+                f"r{number}", bearer, turns=asked, images=images, session_id="s", max_tokens=24, model="v"
+            )
+            return "".join([event.delta.text for event in await rest(call)])
+
+        async with world(tokens, engine=await new()) as fresh:
+            expected = await told(fresh, "bob", 1)
+            fresh.engine.close()
+        async with world(tokens, engine=await new()) as w:
+            seen = await told(w, "ann", 1, jpeg(30))
+            assert seen != expected  # a picture does change what is said
+            assert await told(w, "bob", 2) == expected
+            assert await told(w, "ann", 3, jpeg(30)) == seen
+            reading = w.ask(
+                "r4",
+                (("authorization", "Bearer ann"),),
+                images=[pb.Image(data=jpeg(90))] * 4,
+                session_id="s",
+                max_tokens=1000,
+            )
+            assert (await reading.read()).HasField("accepted")
+            stopped = await w.assist.Cancel(
+                pb.CancelRequest(request_id="r4"), metadata=(("authorization", "Bearer ann"),)
+            )
+            assert stopped.stopped
+            assert await told(w, "bob", 5) == expected
+            w.engine.close()
+        await asyncio.sleep(0.1)  # for the loop to reap the processes
+
+    run(story)
 
 
 def test_what_is_no_picture_is_refused_and_the_next_one_is_seen(tiny: tuple[Path, Path]) -> None:
