@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from time import perf_counter
 from typing import Literal, Protocol, TypeVar
 
 from os1_edge.remember import derived
@@ -36,6 +37,10 @@ SWEEP_DAYS = 3
 
 BACK_OFF_S = 0.5
 """Wait after a chore had to make way though nobody spoke: the engine answers somebody else."""
+
+SLICE_S = 0.05
+"""Work by plain rules that is done at one go, in one transaction: recall may have to wait for it. One chore a
+transaction costs twice as much of a night."""
 
 IDLE_S = 300.0
 """Silence after which the file may be written anew, for which recall has to wait: 10 s after ten years."""
@@ -123,9 +128,11 @@ class Consolidator:
             await quiet.wait()
             self._memory.news.clear()
             await self._memory.run(self._tidy, now())
+            await self._by_rule(quiet)
             while (done := await self._one(quiet)) != "nothing waits":
                 if done == "later":
                     await asyncio.sleep(BACK_OFF_S)
+                await self._by_rule(quiet)
                 await quiet.wait()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._memory.news.wait(), TIDY_S)
@@ -141,11 +148,11 @@ class Consolidator:
         quiet = quiet or Quiet()
         if now is not None:
             await self._memory.run(self._tidy, now)
-        done = 0
+        done = await self._by_rule(quiet)
         while quiet.is_set() and (did := await self._one(quiet)) != "nothing waits":
             if did == "later":
                 await asyncio.sleep(BACK_OFF_S)
-            done += did == "done"
+            done += (did == "done") + await self._by_rule(quiet)
         return done
 
     def _tidy(self, now: datetime) -> None:
@@ -158,6 +165,28 @@ class Consolidator:
         for (last,) in unsummarised(store, now, self._memory.session_gap_s):
             derived.add_job(store, "summarise", "turn", last)
         end_stale_habits(store, now)
+
+    async def _by_rule(self, quiet: Quiet) -> int:
+        """Does all that waits where there is no writer, a slice at a time; returns how many chores that were.
+        Of a slice in which one fails nothing is kept, and they are left to be done one by one."""
+        done = 0
+        if self._writer is None:
+            with suppress(Exception):  # `_one` meets it again, tells it and counts it
+                while some := await self._memory.run(self._slice, quiet):
+                    done += some
+        return done
+
+    def _slice(self, quiet: Quiet) -> int:
+        store, began, done = self._memory.store, perf_counter(), 0
+        with store.transaction():
+            while quiet.is_set() and perf_counter() - began < SLICE_S and (job := self._next()) is not None:
+                chore = chore_of(job)
+                draft = chore.read(store, job.target_id) if chore is not None else None
+                if chore is not None and draft is not None:
+                    chore.keep(store, self._memory.embed, draft, None)
+                derived.job_done(store, job.id)
+                done += 1
+        return done
 
     async def _one(self, quiet: Quiet) -> Literal["done", "later", "failed", "nothing waits"]:
         """Does the next chore, one and no more."""
@@ -232,7 +261,8 @@ def unsummarised(store: Store, now: datetime, gap_s: float = GAP_S) -> list[tupl
         (int(row[0]),)
         for row in store.rows(
             "SELECT max(t.id) FROM turns t LEFT JOIN summaries s ON s.session_id = t.session_id "
-            "WHERE t.time >= ? AND t.session_id <> '' AND t.superseded_by IS NULL GROUP BY t.session_id "
+            # "+": by time; the index over sessions would lead through all there ever were
+            "WHERE t.time >= ? AND t.session_id <> '' AND t.superseded_by IS NULL GROUP BY +t.session_id "
             "HAVING max(t.time) < ? AND s.id IS NULL AND NOT EXISTS (SELECT 1 FROM jobs j "
             "JOIN turns o ON o.id = j.target_id WHERE j.kind = 'summarise' AND j.target_kind = 'turn' "
             "AND o.session_id = t.session_id)",

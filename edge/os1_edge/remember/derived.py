@@ -26,9 +26,9 @@ def add_event(store: Store, event: StoredEvent, contexts: Sequence[int], vector:
     """
     with store.transaction() as db:
         row = db.execute(
-            "INSERT INTO events (start_time, end_time, location, activity, summary, summary_by, contexts, "
-            "importance) VALUES (?,?,?,?,?,?,?,?)",
-            _event_values(event),
+            "INSERT INTO events (uid, start_time, end_time, location, activity, summary, summary_by, "
+            "contexts, importance) VALUES (?,?,?,?,?,?,?,?,?)",
+            (store.new_uid(), *_event_values(event)),
         ).lastrowid
         db.executemany(
             "UPDATE contexts SET event_id = ? WHERE id = ?", [(row, context) for context in contexts]
@@ -63,6 +63,7 @@ def events(store: Store, where: str = "1", *values: object) -> list[StoredEvent]
 def put_summary(store: Store, summary: StoredSummary, vector: Vector | None) -> int:
     """Keeps the summary of a session (its ``id`` is ignored), in place of an earlier one of that session."""
     values = (
+        store.new_uid(),
         summary.session_id,
         summary.start.isoformat(),
         summary.end.isoformat(),
@@ -73,8 +74,8 @@ def put_summary(store: Store, summary: StoredSummary, vector: Vector | None) -> 
     )
     with store.transaction() as db:
         (row,) = db.execute(
-            "INSERT INTO summaries (session_id, start_time, end_time, text, text_by, turns, importance) "
-            "VALUES (?,?,?,?,?,?,?) ON CONFLICT (session_id) DO UPDATE SET start_time = excluded.start_time, "
+            "INSERT INTO summaries (uid, session_id, start_time, end_time, text, text_by, turns, importance) "
+            "VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (session_id) DO UPDATE SET start_time = excluded.start_time, "
             "end_time = excluded.end_time, text = excluded.text, text_by = excluded.text_by, "
             "turns = excluded.turns, importance = coalesce(excluded.importance, importance) RETURNING id",
             values,

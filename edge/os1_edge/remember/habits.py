@@ -92,8 +92,10 @@ def end_stale_habits(store: Store, now: datetime) -> int:
     last = (now - timedelta(days=OVER_DAYS)).isoformat()
     over = store.rows(
         "SELECT p.id, max(s.time) FROM profile p JOIN profile_sources s ON s.profile_id = p.id "
-        "WHERE p.kind = 'habit' AND p.superseded_by IS NULL AND p.valid_to IS NULL GROUP BY p.id "
-        "HAVING max(s.time) < ? AND min(s.source_kind = 'event') = 1",
+        "WHERE p.kind = 'habit' AND p.superseded_by IS NULL AND p.valid_to IS NULL "
+        # first, as what is said every day has thousands of sources
+        "AND NOT EXISTS (SELECT 1 FROM profile_sources o WHERE o.profile_id = p.id AND "
+        "o.source_kind IN ('summary','turn')) GROUP BY p.id HAVING max(s.time) < ?",
         last,
     )
     for entry, time in over:

@@ -6,6 +6,7 @@ transaction as its row. The rows themselves are the ``Store``'s.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,11 @@ SCORED, LEAST_SCORED, MORE_FROM = 10, 75, 1000
 """How many times as many as are wanted are scored, and how many at least: so many, and one more for each
 thousand memories. Each is read out of an encrypted page. 100 hold 99.9 % of the nearest 10 of 50,000 made-up
 memories, and 83 % of 200,000; 275 hold 99 % of these."""
+
+
+UIDS_ALIKE = 1024
+"""Rows made one after the other whose uids begin alike: their entries in the index over uids then lie in a few
+pages. Scattered over all of it, a day's are in more pages the bigger the memory is, each read and written."""
 
 
 class Index:
@@ -45,6 +51,7 @@ class Index:
         self._signs = Signs(self._db)
         self.origin = uuid.uuid4().hex[:12]
         """Names this run in the turns it writes: every run numbers its turns anew."""
+        self._uids, self._begin = 0, b""
         if embedder is not None:
             self.set_embedder(embedder)
 
@@ -88,6 +95,14 @@ class Index:
             finally:
                 db.close()
 
+    def new_uid(self) -> bytes:
+        """A uid for a row, 16 random bytes; those of ``UIDS_ALIKE`` rows begin alike."""
+        with self._lock:
+            if self._uids % UIDS_ALIKE == 0:
+                self._begin = os.urandom(4)
+            self._uids += 1
+            return self._begin + os.urandom(12)
+
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a query."""
         with self._lock:
@@ -116,8 +131,8 @@ class Index:
                 "INSERT INTO items (kind, ref_id, time, speaker, location, text) VALUES (?,?,?,?,?,?)",
                 (kind, ref_id, seconds(time), speaker, location, text),
             ).lastrowid
-            if vector is not None:
-                self.set_vector(item, vector)
+            if vector is not None:  # nothing is known by this id yet that would have to go
+                self._enter_vector(item, pack(vector), bits(vector))
         return int(item)
 
     def set_vector(self, item: int, vector: Vector) -> None:
@@ -131,6 +146,10 @@ class Index:
     def _set_vector(self, item: int, packed: bytes, signs: bytes) -> None:
         with self.transaction() as db:
             db.execute("DELETE FROM item_bits WHERE rowid = ?", (item,))
+            self._enter_vector(item, packed, signs)
+
+    def _enter_vector(self, item: int, packed: bytes, signs: bytes) -> None:
+        with self.transaction() as db:
             db.execute(
                 "INSERT OR REPLACE INTO item_vectors (id, embedder, vector) "
                 "VALUES (?, (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder'), ?)",

@@ -188,8 +188,9 @@ class Search:
         keys = {
             (kind, ref): (item, text)
             for item, kind, ref, text in self._store.rows(
-                "SELECT i.id, k.target_kind, k.target_id, k.text FROM items i "
-                f"JOIN index_keys k ON k.id = i.ref_id WHERE i.kind = 'key' AND i.id IN ({_list(ids)})"
+                "SELECT i.id, k.target_kind, k.target_id, k.text FROM items i JOIN index_keys k "
+                # "+": by id; the index over kinds would lead through all keys every time
+                f"ON k.id = i.ref_id WHERE +i.kind = 'key' AND i.id IN ({_list(ids)})"
             )
         }
         found = self._read(f"i.kind <> 'key' AND i.id IN ({_list(ids)})")

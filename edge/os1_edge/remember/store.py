@@ -54,9 +54,9 @@ class Store(Index):
                 return int(before[0])
             row = db.execute(
                 "INSERT INTO turns (uid, origin, turn_id, revision, session_id, time, speaker, heard, reply, "
-                "location) VALUES (coalesce(?, randomblob(16)),?,?,?,?,?,?,?,?,?)",
+                "location) VALUES (?,?,?,?,?,?,?,?,?,?)",
                 (
-                    uid,
+                    uid or self.new_uid(),
                     origin,
                     turn_id,
                     revision,
@@ -84,9 +84,10 @@ class Store(Index):
         """Remembers a real-time context; returns its id."""
         with self.transaction() as db:
             row = db.execute(
-                "INSERT INTO contexts (at_s, time, scene, utterance, location, activity) "
-                "VALUES (?,?,?,?,?,?)",
+                "INSERT INTO contexts (uid, at_s, time, scene, utterance, location, activity) "
+                "VALUES (?,?,?,?,?,?,?)",
                 (
+                    self.new_uid(),
                     context.at_s,
                     time.isoformat(),
                     context.scene,
@@ -130,9 +131,10 @@ class Store(Index):
         until = entry.valid_to.isoformat() if entry.valid_to else None
         with self.transaction() as db:
             row = db.execute(
-                "INSERT INTO profile (kind, text, confidence, learned, valid_from, valid_to, evidence, "
-                "made_by, source_turn) VALUES (?,?,?,?,?,?,?,?,?)",
+                "INSERT INTO profile (uid, kind, text, confidence, learned, valid_from, valid_to, evidence, "
+                "made_by, source_turn) VALUES (?,?,?,?,?,?,?,?,?,?)",
                 (
+                    self.new_uid(),
                     entry.kind,
                     entry.text,
                     entry.confidence,

@@ -1,0 +1,303 @@
+"""The server's side: one collection of sealed rows a wearer, on Milvus. A thin shell over pymilvus.
+
+A wearer's rows lie in a collection of their own: there is no filter that a search could forget, a server may
+grant each wearer's token that collection alone, and dropping it forgets all of it. Filters hold nothing but
+numbers and hex made here, so that no name can speak the server's language.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from os1_edge.remember.hosted.state import Place
+from os1_edge.remember.key import BadKey, passphrase_in
+from os1_edge.remember.schema import DIMENSIONS
+from os1_edge.remember.vectors import Vector
+
+PIECE = 65_000
+"""Characters of sealed text in one string; Milvus allows 65,535. A longer row has more strings."""
+
+PIECES = 4096
+"""Strings of one row at most (Milvus's bound): 190 MB."""
+
+BATCH = 256
+"""Rows of one request: about a megabyte."""
+
+WRITE_S = 30.0
+"""Time for one request that writes or lists; nobody waits for it but a command."""
+
+
+class NotReached(Exception):
+    """The server cannot be reached, or refuses; the message says which and what to do."""
+
+
+class SealedRow(NamedTuple):
+    """A row as the server holds it."""
+
+    row_id: bytes
+    shelf: int
+    sealed: bytes
+
+
+class Shelf(Protocol):
+    """What is asked of a server; all may raise `NotReached`."""
+
+    def put(self, rows: Sequence[tuple[SealedRow, Vector | None]]) -> None:
+        """Keeps rows, in place of those of the same ids."""
+
+    def get(self, row_ids: Sequence[bytes], timeout_s: float = WRITE_S) -> dict[bytes, SealedRow]:
+        """Those of the rows that are there."""
+
+    def nearest(self, shelf: int, vector: Vector, k: int, timeout_s: float) -> list[bytes]:
+        """The ids of the ``k`` rows of a shelf with the highest inner product, highest first."""
+
+    def delete(self, row_ids: Sequence[bytes]) -> None:
+        """Rows are there no more."""
+
+    def every(self) -> Iterator[SealedRow]:
+        """All rows, in no order."""
+
+    def count(self) -> int:
+        """How many rows there are."""
+
+    def purge(self) -> int:
+        """Has the server write anew what held deleted rows; returns the generation that it lies in now."""
+
+    def drop_before(self) -> None:
+        """Lets go of the generation before this one."""
+
+    def drop(self) -> None:
+        """All of the wearer's rows are gone."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+class MilvusShelf:
+    """A wearer's collection on Milvus. Any thread."""
+
+    def __init__(self, place: Place, timeout_s: float = 5.0) -> None:
+        """Connects, and makes the collection if there is none.
+
+        Raises:
+            NotReached: no server there, or it refuses, or pymilvus is missing.
+        """
+        self._base, self._generation = collection_of(place.wearer), place.generation
+        self._py = _pymilvus()
+        with self._told():
+            self._client = self._py.MilvusClient(
+                uri=place.url,
+                token=_token(place.token_file),
+                timeout=timeout_s,
+                dedicated=True,
+                **({"server_pem_path": place.ca_file, "secure": True} if place.ca_file else {}),
+            )
+            self._lite = "lite" in str(self._client.get_server_version(timeout=timeout_s)).lower()
+            if self._client.has_collection(self.collection, timeout=timeout_s):
+                self._client.load_collection(self.collection, timeout=WRITE_S)
+            else:
+                self._make(self.collection)
+
+    @property
+    def collection(self) -> str:
+        """The collection in use: what the wearer's token has to be granted."""
+        return f"{self._base}_{self._generation}"
+
+    def put(self, rows: Sequence[tuple[SealedRow, Vector | None]]) -> None:
+        """See ``Shelf``."""
+        with self._told():
+            for at in range(0, len(rows), BATCH):
+                data = [_entity(row, vector) for row, vector in rows[at : at + BATCH]]
+                self._client.upsert(self.collection, data, timeout=WRITE_S)
+
+    def get(self, row_ids: Sequence[bytes], timeout_s: float = WRITE_S) -> dict[bytes, SealedRow]:
+        """See ``Shelf``."""
+        found: dict[bytes, SealedRow] = {}
+        with self._told():
+            for at in range(0, len(row_ids), BATCH):
+                some = [row_id.hex() for row_id in row_ids[at : at + BATCH]]
+                for entity in self._client.get(
+                    self.collection, ids=some, output_fields=_FIELDS, timeout=timeout_s
+                ):
+                    row = _row(entity)
+                    found[row.row_id] = row
+        return found
+
+    def nearest(self, shelf: int, vector: Vector, k: int, timeout_s: float) -> list[bytes]:
+        """See ``Shelf``. What was sent in the last moment may be missing: it is on the device too."""
+        with self._told():
+            (hits,) = self._client.search(
+                self.collection,
+                data=[vector.tolist()],
+                anns_field="vector",
+                filter=f"shelf == {int(shelf)}",
+                limit=k,
+                output_fields=["shelf"],  # without any, milvus-lite gives all of them
+                consistency_level="Eventually",
+                timeout=timeout_s,
+            )
+        return [bytes.fromhex(hit["id"]) for hit in hits]
+
+    def delete(self, row_ids: Sequence[bytes]) -> None:
+        """See ``Shelf``."""
+        with self._told():
+            for at in range(0, len(row_ids), BATCH):
+                some = [row_id.hex() for row_id in row_ids[at : at + BATCH]]
+                self._client.delete(self.collection, ids=some, timeout=WRITE_S)
+
+    def every(self) -> Iterator[SealedRow]:
+        """See ``Shelf``."""
+        with self._told():
+            pages = self._client.query_iterator(
+                self.collection, batch_size=BATCH, output_fields=_FIELDS, timeout=WRITE_S
+            )
+        try:
+            while True:
+                with self._told():
+                    page = pages.next()
+                if not page:
+                    return
+                yield from map(_row, page)
+        finally:
+            pages.close()
+
+    def count(self) -> int:
+        """See ``Shelf``."""
+        with self._told():
+            found = self._client.query(
+                self.collection, filter="", output_fields=["count(*)"], timeout=WRITE_S
+            )
+        return int(found[0]["count(*)"])
+
+    def purge(self) -> int:
+        """See ``Shelf``. Milvus is asked to compact, and lets go of the files that this replaces after its
+        ``dataCoord.gc.dropTolerance`` (3 h unless set otherwise). milvus-lite cannot be asked, and merges
+        files only when it has enough of them: its rows are copied to a new collection, the old one dropped."""
+        with self._told():
+            self._client.flush(self.collection, timeout=WRITE_S)
+            if not self._lite:
+                self._client.compact(self.collection, timeout=WRITE_S)
+                return self._generation
+        old, self._generation = self._generation, self._generation + 1
+        with self._told():
+            self._client.drop_collection(self.collection, timeout=WRITE_S)  # of an attempt that was cut off
+            self._make(self.collection)
+        copying = MilvusCopy(self._client, f"{self._base}_{old}", self.collection)
+        with self._told():
+            copying.run()
+            self._client.flush(self.collection, timeout=WRITE_S)
+        return self._generation
+
+    def drop_before(self) -> None:
+        """Drops the generation before this one, where ``purge`` began a new one."""
+        with self._told():
+            if self._generation:
+                self._client.drop_collection(f"{self._base}_{self._generation - 1}", timeout=WRITE_S)
+
+    def drop(self) -> None:
+        """See ``Shelf``."""
+        with self._told():
+            self._client.drop_collection(self.collection, timeout=WRITE_S)
+        self.drop_before()
+
+    def close(self) -> None:
+        """See ``Shelf``."""
+        self._client.close()
+
+    def _make(self, name: str) -> None:
+        kinds = self._py.DataType
+        schema = self._client.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("id", kinds.VARCHAR, max_length=32, is_primary=True)
+        schema.add_field("shelf", kinds.INT8)
+        schema.add_field(
+            "sealed", kinds.ARRAY, element_type=kinds.VARCHAR, max_capacity=PIECES, max_length=65_535
+        )
+        schema.add_field("vector", kinds.FLOAT_VECTOR, dim=DIMENSIONS)
+        index = self._client.prepare_index_params()
+        # Exact: a wearer has some hundred thousand memories at most, and a graph would lose a few of them.
+        index.add_index("vector", index_type="FLAT", metric_type="IP")
+        self._client.create_collection(
+            name, schema=schema, index_params=index, consistency_level="Strong", timeout=WRITE_S
+        )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turns what pymilvus and gRPC raise into `NotReached`."""
+        try:
+            yield
+        except (self._py.MilvusException, OSError, RuntimeError, ValueError) as e:
+            text = getattr(e, "message", "") or str(e)
+            raise NotReached(f"the server that holds the memory cannot be used: {text[:200]}") from None
+
+
+_FIELDS = ["id", "shelf", "sealed"]
+
+
+class MilvusCopy:
+    """Copies all rows of a collection to another, vectors too, a page at a time."""
+
+    def __init__(self, client: Any, source: str, target: str) -> None:
+        self._client, self._source, self._target = client, source, target
+
+    def run(self) -> None:
+        """Copies; whoever asks handles pymilvus's errors."""
+        pages = self._client.query_iterator(
+            self._source, batch_size=BATCH, output_fields=[*_FIELDS, "vector"], timeout=WRITE_S
+        )
+        while page := pages.next():
+            self._client.upsert(self._target, [dict(entity) for entity in page], timeout=WRITE_S)
+        pages.close()
+
+
+def collection_of(wearer: str) -> str:
+    """The beginning of the name of a wearer's collection: hex of a hash, whatever the wearer's name holds."""
+    return f"os1_{hashlib.sha256(wearer.encode(errors='surrogatepass')).hexdigest()[:32]}"
+
+
+def _entity(row: SealedRow, vector: Vector | None) -> dict[str, Any]:
+    text = base64.b85encode(row.sealed).decode()
+    return {
+        "id": row.row_id.hex(),
+        "shelf": row.shelf,
+        "sealed": [text[at : at + PIECE] for at in range(0, len(text), PIECE)],
+        "vector": (_NONE if vector is None else vector).tolist(),
+    }
+
+
+_NONE = np.zeros(DIMENSIONS, np.float32)
+"""Stands where a row has no vector; its shelf is never searched."""
+
+
+def _row(entity: Any) -> SealedRow:
+    return SealedRow(
+        bytes.fromhex(entity["id"]), int(entity["shelf"]), base64.b85decode("".join(entity["sealed"]))
+    )
+
+
+def _token(file: str) -> str:
+    if not file:
+        return ""
+    try:
+        return passphrase_in(Path(file))
+    except BadKey as e:
+        raise NotReached(str(e)) from None
+
+
+def _pymilvus() -> ModuleType:
+    try:
+        found = importlib.import_module("pymilvus")
+    except ModuleNotFoundError:
+        raise NotReached("a hosted memory needs a package: pip install 'os1[hosted]'") from None
+    for name in ("pymilvus", "milvus_lite"):  # they would print what was asked, with a trace, at each outage
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return found

@@ -1,0 +1,232 @@
+"""What the device's own file holds of a memory that lies on a server: where and under which secret, what still
+has to be sent, and an index of what is only there. All of it is encrypted with the file.
+
+The tables come when a memory is moved out and go when it is home again; a file that was never moved has none.
+Triggers note every change of a row in the change's own transaction: what was kept is sent, whatever ends the
+process. The note is a name, not a copy, so that it never holds more than one line a row.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from os1_edge.remember.hosted.content import KEPT, Content, sql_name
+from os1_edge.remember.hosted.seal import SECRET_BYTES, Seal
+from os1_edge.remember.index import Index
+from os1_edge.remember.schema import TABLE_OF
+
+MARK = "hosted"
+"""The note in ``meta`` by which others see that a memory was moved."""
+
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS hosted_state (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS hosted_outbox (
+      seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- a later change of the row has a later one
+      name TEXT NOT NULL UNIQUE
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS hosted_away (  -- rows that are only on the server
+      row_id BLOB PRIMARY KEY,
+      name TEXT NOT NULL,
+      digest BLOB NOT NULL,                   -- what has to come back
+      shelf INTEGER NOT NULL,
+      at TEXT NOT NULL,                       -- its time, '' where it has none
+      item INTEGER UNIQUE,                    -- its entry in the index, where it has one
+      kind TEXT, ref INTEGER, time REAL, speaker TEXT, session TEXT
+    ) STRICT, WITHOUT ROWID;
+    CREATE UNIQUE INDEX IF NOT EXISTS hosted_away_by_ref ON hosted_away (kind, ref) WHERE ref IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS hosted_away_by_time ON hosted_away (time) WHERE time IS NOT NULL;
+    CREATE VIRTUAL TABLE IF NOT EXISTS hosted_words USING fts5(
+      text, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
+    );
+"""
+
+_QUIET = "NOT EXISTS (SELECT 1 FROM hosted_state WHERE key = 'quiet')"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a wearer's memory lies."""
+
+    url: str
+    """Of a Milvus server (https://, http://), or the path of a milvus-lite file."""
+    wearer: str
+    secret: bytes
+    turned: bool = True
+    token_file: str = ""
+    """Of the server: "user:password" or an API key; read anew at each start."""
+    ca_file: str = ""
+    generation: int = 0
+    """Of the collection: a server that cannot forget is given a new one (``shelf.purge``)."""
+    keep_days: float = 30.0
+    """Days that stay on the device too."""
+
+    def seal(self) -> Seal:
+        """What seals for this wearer."""
+        return Seal(self.secret, self.wearer, turned=self.turned)
+
+
+def new_secret() -> bytes:
+    """A secret for a memory that moves out."""
+    return secrets.token_bytes(SECRET_BYTES)
+
+
+def place_of(store: Index) -> Place | None:
+    """Where the memory lies; ``None``: on this device only."""
+    if store.meta(MARK) is None:
+        return None
+    return Place(
+        url=_get(store, "url"),
+        wearer=_get(store, "wearer"),
+        secret=bytes.fromhex(_get(store, "secret")),
+        turned=_get(store, "turned") == "1",
+        token_file=_get(store, "token_file"),
+        ca_file=_get(store, "ca_file"),
+        generation=int(_get(store, "generation")),
+        keep_days=float(_get(store, "keep_days")),
+    )
+
+
+def settle(store: Index, place: Place) -> None:
+    """From now on every change is noted to be sent to ``place``; what is there already is noted too, the first
+    time. One transaction."""
+    with store.transaction() as db:
+        fresh = store.meta(MARK) is None
+        for statement in (*_split(_TABLES), *_triggers()):
+            db.execute(statement)
+        for key, value in (
+            ("url", place.url), ("wearer", place.wearer), ("secret", place.secret.hex()),
+            ("turned", str(int(place.turned))), ("token_file", place.token_file),
+            ("ca_file", place.ca_file), ("generation", str(place.generation)),
+            ("keep_days", repr(place.keep_days)),
+        ):  # fmt: skip
+            put(db, key, value)
+        store.set_meta(MARK, "1")
+        if fresh:
+            for table in KEPT:
+                db.execute(f"INSERT INTO hosted_outbox (name) SELECT {sql_name(table, 'r')} FROM {table} r")
+
+
+def unsettle(store: Index) -> None:
+    """The memory is home: nothing tells any more that it was away."""
+    with store.transaction() as db:
+        for name in _trigger_names():
+            db.execute(f"DROP TRIGGER IF EXISTS {name}")
+        for table in ("hosted_words", "hosted_away", "hosted_outbox", "hosted_state"):
+            db.execute(f"DROP TABLE IF EXISTS {table}")
+        db.execute("DELETE FROM meta WHERE key = ?", (MARK,))
+
+
+def put(db: Any, key: str, value: str) -> None:
+    """Notes something of the move."""
+    db.execute("INSERT OR REPLACE INTO hosted_state VALUES (?,?)", (key, value))
+
+
+def quiet(db: Any, on: bool) -> None:
+    """While on, in the caller's transaction, changes are not noted: rows only change where they lie."""
+    if on:
+        put(db, "quiet", "1")
+    else:
+        db.execute("DELETE FROM hosted_state WHERE key = 'quiet'")
+
+
+def waiting(store: Index, limit: int) -> list[tuple[int, str]]:
+    """Changes to send, oldest first: (seq, name)."""
+    return [
+        (row[0], row[1])
+        for row in store.rows("SELECT seq, name FROM hosted_outbox ORDER BY seq LIMIT ?", limit)
+    ]
+
+
+def sent(store: Index, entries: Iterable[tuple[int, str]]) -> None:
+    """These are on the server; a row that changed again meanwhile stays noted."""
+    with store.transaction() as db:
+        db.executemany("DELETE FROM hosted_outbox WHERE seq = ? AND name = ?", list(entries))
+
+
+def counts(store: Index) -> tuple[int, int]:
+    """How many changes wait, and how many rows are only on the server."""
+    ((out,),) = store.rows("SELECT count(*) FROM hosted_outbox")
+    ((away,),) = store.rows("SELECT count(*) FROM hosted_away")
+    return out, away
+
+
+def mark_away(db: Any, seal: Seal, rows: Sequence[Content], sessions: dict[int, str]) -> None:
+    """Notes rows as being only on the server, with what finds them: words, time, who spoke.
+
+    Args:
+        db: inside the transaction that takes them out of the file.
+        seal: the wearer's.
+        rows: as they lie on the server.
+        sessions: of turns, by row.
+    """
+    for row in rows:
+        i, content = row.item, row.encode()
+        key = row.name
+        turn = i is not None and i.kind == "turn"
+        found = (i.id, i.kind, i.ref, i.time, i.speaker) if i is not None else (None,) * 5
+        db.execute(
+            "INSERT INTO hosted_away VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                seal.row_id(key), key, seal.digest(content), row.shelf, _time(row), *found,
+                sessions.get(i.ref, "") if i is not None and turn else "",
+            ),
+        )  # fmt: skip
+        if i is not None:
+            db.execute("INSERT INTO hosted_words (rowid, text) VALUES (?,?)", (i.id, i.text))
+
+
+def mark_back(db: Any, row_ids: Iterable[bytes]) -> None:
+    """The rows are on the device again."""
+    for row_id in row_ids:
+        db.execute(
+            "DELETE FROM hosted_words WHERE rowid = (SELECT item FROM hosted_away WHERE row_id = ?)", (row_id,)
+        )
+        db.execute("DELETE FROM hosted_away WHERE row_id = ?", (row_id,))
+
+
+def _time(row: Content) -> str:
+    return str(row.columns.get("end_time") or row.columns.get("time") or row.columns.get("learned") or "")
+
+
+def _get(store: Index, key: str) -> str:
+    found = store.rows("SELECT value FROM hosted_state WHERE key = ?", key)
+    return str(found[0][0]) if found else ""
+
+
+def _note(name: str) -> str:
+    return f"INSERT OR REPLACE INTO hosted_outbox (name) SELECT {name} WHERE {_QUIET};"
+
+
+def _triggers() -> Iterable[str]:
+    for table in KEPT:
+        for event, row in (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")):
+            yield (
+                f"CREATE TRIGGER IF NOT EXISTS hosted_{table}_{event.lower()} AFTER {event} ON {table} "
+                f"BEGIN {_note(sql_name(table, row))} END"
+            )
+    tables = " ".join(f"WHEN '{kind}' THEN '{table}'" for kind, table in TABLE_OF.items())
+    for event, row in (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")):
+        owner = f"(CASE {row}.kind {tables} END) || ':' || {row}.ref_id"
+        yield (
+            f"CREATE TRIGGER IF NOT EXISTS hosted_items_{event.lower()} AFTER {event} ON items "
+            f"BEGIN {_note(owner)} END"
+        )
+    owner = f"(CASE i.kind {tables} END) || ':' || i.ref_id"
+    for event in ("INSERT", "UPDATE"):
+        yield (
+            f"CREATE TRIGGER IF NOT EXISTS hosted_vectors_{event.lower()} AFTER {event} ON item_vectors "
+            f"BEGIN INSERT OR REPLACE INTO hosted_outbox (name) "
+            f"SELECT {owner} FROM items i WHERE i.id = new.id AND {_QUIET}; END"
+        )
+
+
+def _trigger_names() -> Iterable[str]:
+    for statement in _triggers():
+        yield statement.removeprefix("CREATE TRIGGER IF NOT EXISTS ").split(" ", 1)[0]
+
+
+def _split(script: str) -> list[str]:
+    return [s for s in script.split(";\n") if s.strip()]
