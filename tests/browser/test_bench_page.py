@@ -32,7 +32,8 @@ def full() -> Result:
         peers=(Ratio(name="asr", peer="p", unit="ms", ours=1, theirs=2, ratio=2, low=1.8, high=2.2, n=5),),
         links=(
             LinkRun(
-                link=HOSTILE, turns=3, voice_to_voice_s=(1.0, 1.2), parts_s={}, checks=4, checks_passed=3,
+                link=HOSTILE, turns=3, voice_to_voice_s=(1.0, 1.2, 1.4, 1.1, 1.3), checks=4, checks_passed=3,
+                parts_s={"recall": 0.1, HOSTILE: 0.9},
                 routes={"local": 2, HOSTILE: 1}, cpu_s_a_minute=30.0,
             ),
         ),
@@ -47,7 +48,9 @@ def test_the_page_opens_and_nothing_in_it_is_run(chromium: str, tmp_path: Path) 
     assert complaints(log) == []
     assert "<title>OS-1 bench, 2026-03-02</title>" in dom
     assert "It was interrupted" in dom
-    assert dom.count("<svg") == 3 + 3  # waterfall, links, memory; a distribution for each series of times
+    # Waterfall, routes, parts, memory; a distribution for the link's waits and each series of times.
+    assert dom.count("<svg") == 4 + 4
+    assert "1.20 s, 3 of 4 right" in dom
     assert "<script" not in dom
 
 

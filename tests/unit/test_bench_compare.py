@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from os1_edge.bench.cli import bench
 from os1_edge.bench.compare import compare, judge, mann_whitney, own_noise, ratio_interval
-from os1_edge.bench.result import Better, Machine, Result, Series, load_result, series
+from os1_edge.bench.result import Better, LinkRun, Machine, Result, Series, load_result, series
 from os1_edge.tomlfile import BadFile
 
 SEEDS = 100
@@ -155,6 +155,18 @@ def test_a_gate_that_cannot_see_says_so(tmp_path: Path) -> None:
     assert "too noisy to see a change of 10%: vad" in told.output
 
 
+def test_a_gate_says_what_only_one_of_them_measured(tmp_path: Path) -> None:
+    vad, asr = (series(name, "hear", "ms", [[1.0] * 3, [1.0] * 3]) for name in ("vad", "asr"))
+    files = [written(tmp_path, "a.json", vad, asr), written(tmp_path, "b.json", vad)]
+    told = CliRunner().invoke(bench, ["compare", *files, "--fail-over", "10%"])
+    assert "so not looked at: asr" in told.stderr
+    told = CliRunner().invoke(
+        bench, ["compare", files[1], written(tmp_path, "c.json", asr)], standalone_mode=False
+    )
+    assert isinstance(told.exception, BadFile)
+    assert "has nothing that" in str(told.exception)
+
+
 @pytest.mark.parametrize("share", ["ten", "-5%", "nan%"])
 def test_a_share_that_is_none_is_refused(tmp_path: Path, share: str) -> None:
     files = two(tmp_path, [1.0] * 3, [1.0] * 3)
@@ -166,9 +178,11 @@ def test_a_share_that_is_none_is_refused(tmp_path: Path, share: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "run os1 bench again"),
-        ('{"schema": 2}', "run os1 bench again"),
-        ("[]", "run os1 bench again"),
+        ("", "it is not JSON"),
+        ("{", "it is not JSON.*run os1 bench again"),
+        ('{"schema": 2}', r"another version of OS-1 wrote it \(schema 2, this one reads 1\)"),
+        ('{"schema": 1}', "made: is missing"),
+        ("[]", "it is JSON of something else"),
         (b"\xff\xfe\x00", "not a text file"),
         (None, "no such file"),
     ],
@@ -184,11 +198,59 @@ def test_what_is_no_bench_json_is_named_with_what_to_do(
     assert str(path) in str(bad.value)
 
 
+@pytest.mark.parametrize("blocks", [[], [[]], [[1.0, float("nan")]]])
+def test_a_series_without_samples_to_compare_is_refused(tmp_path: Path, blocks: list[list[float]]) -> None:
+    path = tmp_path / "bench.json"
+    result(series("vad", "hear", "ms", [[1.0, 2.0]])).write(path)
+    made = json.loads(path.read_text())
+    made["series"][0]["blocks"] = blocks
+    path.write_text(json.dumps(made))
+    with pytest.raises(BadFile, match=r"series\.0\.blocks"):
+        load_result(path)
+
+
+def test_a_folder_given_for_a_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="Is a directory"):
+        load_result(tmp_path)
+
+
 def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
     made = result(series("vad", "hear", "ms", [[1.0, 2.0, 3.0], [2.0]], of={"chunk": 512}))
     made.write(tmp_path / "bench.json")
     assert load_result(tmp_path / "bench.json") == made
     assert json.loads((tmp_path / "bench.json").read_text())["schema"] == 1
+
+
+def lived(link: str) -> LinkRun:
+    return LinkRun(
+        link=link, turns=2, voice_to_voice_s=(1.0, 2.0), parts_s={}, routes={"cloud": 1, "local": 1},
+        checks_passed=1, checks=2, cpu_s_a_minute=30.0,
+    )  # fmt: skip
+
+
+def test_stages_and_links_of_one_machine_are_one_page_and_one_table(tmp_path: Path) -> None:
+    vad, other = (series(name, "hear", "ms", [[1.0] * 3]) for name in ("vad, a chunk of 32 ms", "other"))
+    file = written(tmp_path, "bench.json", vad, other)
+    links = result().model_copy(update={"command": "os1 bench system", "links": (lived("wifi"), lived("3g"))})
+    links.write(tmp_path / "system.json")
+    files = [file, str(tmp_path / "system.json")]
+    told = CliRunner().invoke(bench, ["show", *files, "--markdown"]).stdout
+    assert "`os1 bench; os1 bench system`, 2026-03-02, on a, 2 cores" in told
+    assert "| vad, a chunk of 32 ms | 1.00 ms | 0 ms | 3 |" in told
+    assert "| other |" not in told
+    assert "| wifi | 1.50 s | 2.00 s | cloud 1, local 1 | 1 of 2 | 30.0 | - |" in told
+    assert "| other |" in CliRunner().invoke(bench, ["show", *files, "--markdown", "--every"]).stdout
+    assert CliRunner().invoke(bench, ["show", *files, "--html", str(tmp_path / "page.html")]).exit_code == 0
+    assert "Who answered over each link" in (tmp_path / "page.html").read_text()
+    assert CliRunner().invoke(bench, ["show", *files, "--markdown", "--only", "hats"]).exit_code == 2
+
+
+def test_two_machines_are_not_one_table(tmp_path: Path) -> None:
+    file = written(tmp_path, "bench.json", series("vad", "hear", "ms", [[1.0]]))
+    result(machine=MACHINE.model_copy(update={"cpu": "b"})).write(tmp_path / "other.json")
+    told = CliRunner().invoke(bench, ["show", file, str(tmp_path / "other.json")])
+    assert told.exit_code == 2
+    assert "two machines" in told.output
 
 
 def test_two_machines_and_a_single_round_are_pointed_at() -> None:

@@ -12,7 +12,8 @@ from os1_edge.bench.machine import chosen_cores, warnings
 from os1_edge.bench.result import Machine
 from os1_edge.bench.stage import Reading, Setting, Stage, Unavailable, Work
 from os1_edge.bench.suite import Done, Step, Stop, run, time_left
-from os1_edge.bench.whole import all_stages, chosen
+from os1_edge.bench.table import MAIN
+from os1_edge.bench.whole import all_stages, chosen, progress
 
 
 @dataclass
@@ -147,6 +148,22 @@ def test_only_takes_rooms_and_parts_of_names_beyond_the_quick_ones() -> None:
 def test_no_two_stages_give_figures_of_one_name() -> None:
     names = [reading.name for stage in all_stages() for reading in stage.readings]
     assert len(names) == len(set(names))
+
+
+def test_the_main_figures_of_a_readme_are_figures_that_there_are() -> None:
+    assert set(MAIN) <= {reading.name for stage in all_stages() for reading in stage.readings}
+
+
+def test_without_a_terminal_each_stage_is_a_line_with_the_time_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with progress(quiet=False) as tell:
+        tell(Step("vad", 3, 90, 125.4))
+        tell(Step("", 90, 90, 0.0))
+    assert capsys.readouterr().err == "4 of 90  vad  2:05 left\n"
+    with progress(quiet=True) as tell:
+        tell(Step("vad", 3, 90, 125.4))
+    assert capsys.readouterr().err == ""
 
 
 def test_threads_get_cores_of_their_own_before_they_share_one() -> None:

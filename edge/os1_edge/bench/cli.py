@@ -63,6 +63,7 @@ class Benches(click.Group):
     "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("bench-out"), show_default=True
 )
 @click.option("--list", "listing", is_flag=True, help="Say what there is to measure.")
+@click.option("--plain", is_flag=True, help="A line for each stage instead of a bar, and no colour.")
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON for a program, too.")
 @click.pass_context
 def bench(
@@ -74,6 +75,7 @@ def bench(
     rounds: int,
     out: Path,
     listing: bool,
+    plain: bool,
     as_json: bool,
 ) -> None:
     """Measure OS-1 on this machine: every part of it, or by the commands below one part well.
@@ -84,7 +86,7 @@ def bench(
     if ctx.invoked_subcommand is None:
         from os1_edge.bench.whole import Asked, bench_all
 
-        bench_all(Asked(quick, only, peers, threads, rounds, out, listing, as_json))
+        bench_all(Asked(quick, only, peers, threads, rounds, out, listing, plain, as_json))
 
 
 @bench.command("recall")

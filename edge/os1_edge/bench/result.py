@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,10 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from os1_edge.tomlfile import BadFile, plain_problem
 
 Better = Literal["lower", "higher"]
+Samples = Annotated[tuple[float, ...], Field(min_length=1)]
+SCHEMA = 1
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Series(_Part):
@@ -28,7 +32,7 @@ class Series(_Part):
     """The room it belongs to: hear, see, remember, converse, speak, offload, process, system."""
     unit: str
     better: Better
-    blocks: tuple[tuple[float, ...], ...]
+    blocks: Annotated[tuple[Samples, ...], Field(min_length=1)]
     """Samples in the order they were taken, one block a round. Rounds are minutes apart, with everything
     else measured between them: how far their medians lie apart is this machine's noise."""
     median: float
@@ -135,7 +139,7 @@ class Result(_Part):
     warnings: tuple[str, ...] = ()
     """Why the numbers are to be taken with care."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True)
 
     def write(self, path: Path) -> None:
         """Writes the JSON to ``path``; what stood there stays until the new file is whole."""
@@ -179,6 +183,38 @@ def series(
     )
 
 
+def joined(results: Sequence[Result]) -> Result:
+    """What several commands measured on one machine, as one: the first's head, the series, peers and links of
+    all. What was left out by one and measured by another is measured.
+
+    Raises:
+        ValueError: they are of two machines.
+    """
+    first = results[0]
+    if any((r.machine.cpu, r.machine.cores) != (first.machine.cpu, first.machine.cores) for r in results):
+        raise ValueError("they are of two machines; os1 bench compare takes those")
+    rows: dict[str, Series] = {}
+    links: dict[str, LinkRun] = {}
+    for result in results:
+        for row in result.series:
+            rows.setdefault(row.name, row)
+        for run in result.links:
+            links.setdefault(run.link, run)
+    told = [warning for r in results for warning in r.warnings]
+    return first.model_copy(
+        update={
+            "command": "; ".join(dict.fromkeys(r.command for r in results)),
+            "seconds": round(sum(r.seconds for r in results), 1),
+            "interrupted": any(r.interrupted for r in results),
+            "series": tuple(rows.values()),
+            "links": tuple(links.values()),
+            "peers": tuple(peer for r in results for peer in r.peers),
+            "skipped": tuple(s for r in results for s in r.skipped if s.name not in {*rows, *links}),
+            "warnings": tuple(dict.fromkeys(told)),
+        }
+    )
+
+
 def load_result(path: Path) -> Result:
     """Reads a ``bench.json``.
 
@@ -186,13 +222,39 @@ def load_result(path: Path) -> Result:
         BadFile: there is none, or it is something else; says what to do.
     """
     try:
-        return Result.model_validate_json(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        if (other := _other_schema(text)) is not None:
+            told = f"another version of OS-1 wrote it (schema {other}, this one reads {SCHEMA})"
+            raise BadFile(path, f"{told}; run os1 bench again")
+        return Result.model_validate_json(text)
     except FileNotFoundError:
         raise BadFile(path, "no such file; os1 bench writes one") from None
     except UnicodeDecodeError:
         raise BadFile(path, "not a text file; give the bench.json that os1 bench wrote") from None
+    except OSError as e:
+        raise BadFile(
+            path, f"cannot be read ({e.strerror}); give the bench.json that os1 bench wrote"
+        ) from None
     except ValidationError as e:
-        first = e.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        problem = f"{where}: {plain_problem(first['type'], first['msg'])}"
-        raise BadFile(path, f"not a bench.json of this version ({problem}); run os1 bench again") from None
+        raise BadFile(path, f"not a bench.json ({_problem(e)}); run os1 bench again") from None
+
+
+def _other_schema(text: str) -> object | None:
+    """The schema that the file names, where it is not this version's."""
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text)
+        schema = found.get("schema", SCHEMA) if isinstance(found, dict) else SCHEMA
+        return None if schema == SCHEMA else schema
+    return None
+
+
+def _problem(e: ValidationError) -> str:
+    first = e.errors()[0]
+    if first["type"] == "json_invalid":
+        return "it is not JSON"
+    if not first["loc"]:
+        return "it is JSON of something else"
+    where = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return f"{where}: nothing of that name is in one"
+    return f"{where}: {plain_problem(first['type'], first['msg'])}"

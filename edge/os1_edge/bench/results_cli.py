@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from os1_edge.bench.compare import compare as compared
-from os1_edge.bench.result import load_result
+from os1_edge.bench.result import joined, load_result
 from os1_edge.bench.suggest import suggest as suggested
 from os1_edge.bench.suggest import toml
 from os1_edge.tomlfile import BadFile
@@ -53,15 +54,21 @@ def compare(a: Path, b: Path, fail_over: float | None, as_json: bool) -> None:
         show(table(found))
     if fail_over is None:
         return
+    if found.only_a:
+        click.echo(f"not measured in {b}, so not looked at: {_some(found.only_a)}", err=True)
     blind = found.blind(fail_over)
     if blind:
-        names = ", ".join(v.name for v in blind[:5]) + (" ..." if len(blind) > 5 else "")
-        click.echo(f"too noisy to see a change of {fail_over:.0%}: {names}", err=True)
+        names = [v.name for v in blind]
+        click.echo(f"too noisy to see a change of {fail_over:.0%}: {_some(names)}", err=True)
     failing = found.failing(fail_over)
     for verdict in failing:
         click.echo(f"worse by {verdict.change_for_worse:.0%}: {verdict.name}", err=True)
     if failing:
         sys.exit(1)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
 
 
 @click.command("suggest")
@@ -93,21 +100,31 @@ def suggest(file: Path, out: Path | None, force: bool) -> None:
 
 
 @click.command("show")
-@click.argument("file", type=FILE)
+@click.argument("files", type=FILE, nargs=-1, required=True)
 @click.option("--html", type=FILE, help="Write the page here instead.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table for a README.")
+@click.option(
+    "--markdown", "as_markdown", is_flag=True, help="Print the tables of a README, the main figures."
+)
 @click.option("--only", multiple=True, help="With --markdown: just this series. Many may be given.")
-def show(file: Path, html: Path | None, as_markdown: bool, only: tuple[str, ...]) -> None:
-    """FILE, a bench.json, as a table."""
+@click.option("--every", is_flag=True, help="With --markdown: every series.")
+def show(
+    files: tuple[Path, ...], html: Path | None, as_markdown: bool, only: tuple[str, ...], every: bool
+) -> None:
+    """FILES, a bench.json or several of one machine, as a table: bench.json and system.json give one page."""
     from os1_edge.bench import table
 
-    result = load_result(file)
+    try:
+        result = joined([load_result(file) for file in files])
+    except ValueError as e:
+        raise click.UsageError(str(e)) from None
+    if unknown := set(only) - {s.name for s in result.series}:
+        raise click.BadParameter(f'no series is called "{sorted(unknown)[0]}"', param_hint="--only")
     if html is not None:
         from os1_edge.bench.page import page
 
         html.write_text(page(result), "utf-8")
         click.echo(str(html))
     elif as_markdown:
-        click.echo(table.markdown(result, only), nl=False)
+        click.echo(table.markdown(result, only or (None if every else table.MAIN)), nl=False)
     else:
         table.show(table.shown(result))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -17,13 +18,14 @@ from os1_edge.bench.stage import Unavailable
 from os1_edge.bench.suite import Stop
 from os1_edge.config import Config, load_config
 
+MODEL = "qwen2.5-1.5b"
 NAMES = ("offline", "wifi", "lte", "3g", "train", "elevator")
 
 
 @click.command("system")
 @click.argument("session", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.option("--link", "links", type=click.Choice(NAMES), multiple=True, help="Default: every one.")
-@click.option("--model", default="qwen2.5-1.5b", show_default=True, help="The server's.")
+@click.option("--model", default=MODEL, show_default=True, help="The server's.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings (TOML).")
 @click.option("--plain", is_flag=True, help="The plain sequence of the same models too, as a ratio.")
 @click.option(
@@ -62,7 +64,10 @@ def system(
             _one(name, stop, runs, skipped, (folder, config, key, model))
         peers = _plain(runs, folder, config, key) if plain and not stop() else ()
     found = machine.described(before, machine.state(), [])
-    command = " ".join(["os1 bench system", *(f"--link {name}" for name in links), *(["--plain"] * plain)])
+    words = ["os1 bench system", *([shlex.quote(str(session))] if session else [])]
+    words += [f"--link {name}" for name in links] + [f"--model {model}"] * (model != MODEL)
+    words += [f"--config {shlex.quote(str(config_file))}"] if config_file else []
+    command = " ".join([*words, *(["--plain"] * plain)])
     result = Result(
         made=datetime.now().astimezone().replace(microsecond=0), os1_version=__version__, command=command,
         mode="full", threads=config.converse.threads, rounds=1, seconds=round(perf_counter() - began, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from statistics import median
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -14,6 +15,19 @@ from os1_edge.bench.result import LinkRun, Machine, Ratio, Result, Series
 
 COLOURS = {"better": "green", "worse": "red", "same": "dim", "too few": "yellow"}
 
+MAIN = (
+    "vad, a chunk of 32 ms", "end of turn, a pause judged", "asr whisper-tiny.en, 2.7 s",
+    "asr whisper-tiny.en, bundled set, words wrong", "asr whisper-base, 2.7 s", "pupil, a frame",
+    "gaze, a frame", "jpeg, at most 30 kB", "objects, a frame", "words, a crop of 224 px",
+    "faces taken out, a frame", "embed, a sentence", "recall of 10k memories", "recall of 100k memories",
+    "qwen2.5-0.5b, prompt read", "qwen2.5-0.5b, written", "qwen2.5-0.5b, first token, prefix read",
+    "qwen2.5-0.5b, first token, nothing read", "smollm2-135m, first token, prefix read",
+    "voice, first clause", "voice, rtf", "router, a whole decision", "grpc, first text",
+    "grpc, 60 kB sent", "listening to a quiet room, of a core", "cold start, all models",
+    "memory, all models",
+)  # fmt: skip
+"""The series that a README has room for."""
+
 
 def figure(value: float) -> str:
     """Three digits that count: 0.123, 12.3, 1,230."""
@@ -23,6 +37,11 @@ def figure(value: float) -> str:
     if size >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.3g}"
+
+
+def plural(count: int, what: str) -> str:
+    """``2 rounds``."""
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def shown(result: Result) -> RenderableType:
@@ -97,14 +116,19 @@ def _links(links: Iterable[LinkRun]) -> Table:
     for name in ("voice to voice p50", "p95", "routes", "checks", "CPU s/min", "joules"):
         table.add_column(name, justify="right")
     for run in links:
-        spoken = sorted(run.voice_to_voice_s)
-        middle = f"{spoken[len(spoken) // 2]:.2f} s" if spoken else "-"
-        tail = f"{spoken[min(len(spoken) - 1, int(0.95 * len(spoken)))]:.2f} s" if spoken else "-"
-        routes = ", ".join(f"{route} {count}" for route, count in run.routes.items())
-        joules = f"{run.joules:.0f} ({run.energy_by})" if run.joules is not None else "-"
-        checks = f"{run.checks_passed} of {run.checks}"
-        table.add_row(run.link, middle, tail, routes, checks, f"{run.cpu_s_a_minute:.1f}", joules)
+        table.add_row(*link_cells(run))
     return table
+
+
+def link_cells(run: LinkRun) -> list[str]:
+    """Link, voice to voice (median, 95th percentile), routes, checks, processor time, energy."""
+    spoken = sorted(run.voice_to_voice_s)
+    middle = f"{median(spoken):.2f} s" if spoken else "-"
+    tail = f"{spoken[min(len(spoken) - 1, int(0.95 * len(spoken)))]:.2f} s" if spoken else "-"
+    routes = ", ".join(f"{route} {count}" for route, count in run.routes.items())
+    joules = f"{run.joules:.0f} ({run.energy_by})" if run.joules is not None else "-"
+    checks = f"{run.checks_passed} of {run.checks}"
+    return [run.link, middle, tail, routes, checks, f"{run.cpu_s_a_minute:.1f}", joules]
 
 
 def compared(comparison: Comparison) -> RenderableType:
@@ -134,28 +158,40 @@ def _row(v: Verdict) -> list[RenderableType]:
     ]
 
 
-def show(what: RenderableType) -> None:
-    """Prints it; as wide as it is where nobody looks at a terminal."""
+def show(what: RenderableType, plain: bool = False) -> None:
+    """Prints it; as wide as it is, and without colour, where nobody looks at a terminal or ``plain``."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=160)
+    if plain or not console.is_terminal:
+        console = Console(highlight=False, width=160, no_color=True, force_terminal=False)
     console.print(what)
 
 
-def markdown(result: Result, only: Iterable[str] = ()) -> str:
-    """The results as a table for a page like the README: dated, with the command and the machine."""
-    wanted = set(only)
+def markdown(result: Result, only: Iterable[str] | None = None) -> str:
+    """The results as tables for a page like the README: dated, with the command and the machine. ``only``: of
+    these series; None: of all."""
+    wanted = None if only is None else set(only)
+    rows = [row for row in result.series if wanted is None or row.name in wanted]
     lines = [
         f"`{result.command}`, {result.made:%Y-%m-%d}, on {machine_line(result.machine)}, Python "
-        f"{result.machine.python}; {result.rounds} rounds, {result.threads} threads, medians.",
-        "",
-        "| | median | spread | n |",
-        "| --- | --- | --- | --- |",
+        f"{result.machine.python}. Medians, and the middle half of the samples lies within the spread.",
     ]
-    for row in result.series:
-        if not wanted or row.name in wanted:
-            unit = f" {row.unit}"
-            lines.append(f"| {row.name} | {figure(row.median)}{unit} | {figure(row.iqr)}{unit} | {row.n} |")
+    if rows:
+        lines += ["", "| | median | spread | n |", "| --- | --- | --- | --- |"]
+    for row in rows:
+        unit = f" {row.unit}"
+        lines.append(f"| {row.name} | {figure(row.median)}{unit} | {figure(row.iqr)}{unit} | {row.n} |")
+    if result.links:
+        head = (
+            "link",
+            "voice to voice p50",
+            "p95",
+            "turns by route",
+            "replies right",
+            "CPU s a minute",
+            "joules",
+        )
+        lines += ["", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+        lines += [f"| {' | '.join(link_cells(run))} |" for run in result.links]
     if result.peers:
         lines += ["", "| beside, in the same run | theirs / ours | 95 % |", "| --- | --- | --- |"]
         for peer in result.peers:

@@ -98,22 +98,34 @@ def measure(
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Tell]:
-    """A bar with the time left, on standard error."""
+def progress(quiet: bool, plain: bool = False) -> Iterator[Tell]:
+    """A bar with the time left, on standard error; a line for each stage where that is no terminal."""
     console = Console(file=sys.stderr)
-    if quiet or not console.is_terminal:
+    if quiet:
         yield lambda step: None
+        return
+    if plain or not console.is_terminal:
+        yield lambda step: click.echo(in_words(step), err=True) if step.stage else None
         return
     columns = (TextColumn("{task.description:40.40}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TextColumn("{task.fields[left]}"), console=console, transient=True) as bar:
         task = bar.add_task("", total=None, left="")
 
         def tell(step: Step) -> None:
-            minutes, seconds = divmod(round(step.left_s), 60)
-            left = f"{minutes}:{seconds:02d} left"
-            bar.update(task, total=step.of, completed=step.done, description=step.stage, left=left)
+            bar.update(task, total=step.of, completed=step.done, description=step.stage, left=time_left(step))
 
         yield tell
+
+
+def time_left(step: Step) -> str:
+    """Such as "4:05 left"."""
+    minutes, seconds = divmod(round(step.left_s), 60)
+    return f"{minutes}:{seconds:02d} left"
+
+
+def in_words(step: Step) -> str:
+    """The step as a line."""
+    return f"{step.done + 1} of {step.of}  {step.stage}  {time_left(step)}"
 
 
 def write(result: Result, out: Path) -> list[Path]:
@@ -138,6 +150,7 @@ class Asked:
     rounds: int
     out: Path
     listing: bool
+    plain: bool
     as_json: bool
 
     @property
@@ -159,7 +172,7 @@ def bench_all(asked: Asked) -> None:
         return
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = Setting(min(asked.threads or min(MOST_THREADS, allowed), allowed), asked.quick)
-    with progress(asked.as_json) as tell:
+    with progress(asked.as_json, asked.plain) as tell:
         result = measure(
             stages,
             setting,
@@ -173,7 +186,7 @@ def bench_all(asked: Asked) -> None:
     if asked.as_json:
         click.echo(written[0].read_text("utf-8"), nl=False)
         return
-    show(shown(result))
+    show(shown(result), asked.plain)
     click.echo("written: " + ", ".join(map(str, written)))
 
 
