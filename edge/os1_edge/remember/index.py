@@ -27,7 +27,7 @@ memories, and 83 % of 200,000; 275 hold 99 % of these."""
 
 
 UIDS_ALIKE = 1024
-"""Rows made one after the other whose uids begin alike: their entries in the index over uids then lie in a few
+"""Rows made one after the other whose uids begin alike: so their entries in the index over uids lie in a few
 pages. Scattered over all of it, a day's are in more pages the bigger the memory is, each read and written."""
 
 
