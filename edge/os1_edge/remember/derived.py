@@ -77,7 +77,8 @@ def put_summary(store: Store, summary: StoredSummary, vector: Vector | None) -> 
             "INSERT INTO summaries (uid, session_id, start_time, end_time, text, text_by, turns, importance) "
             "VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (session_id) DO UPDATE SET "
             "start_time = excluded.start_time, end_time = excluded.end_time, text = excluded.text, "
-            "text_by = excluded.text_by, turns = excluded.turns, importance = coalesce(excluded.importance, importance) RETURNING id",
+            "text_by = excluded.text_by, turns = excluded.turns, "
+            "importance = coalesce(excluded.importance, importance) RETURNING id",
             values,
         ).fetchone()
         store.add_item("summary", row, summary.start, summary.text, vector)
