@@ -17,6 +17,7 @@ from os1_edge.tomlfile import BadFile, plain_problem
 
 Better = Literal["lower", "higher"]
 Samples = Annotated[tuple[float, ...], Field(min_length=1)]
+Shape = Literal["packets", "proxy"]
 SCHEMA = 1
 
 
@@ -117,6 +118,8 @@ class LinkRun(_Part):
     joules: float | None = None
     """Absent where the machine does not tell."""
     energy_by: Literal["rapl", "battery"] | None = None
+    shaped_by: Shape | None = None
+    """Packets that are late and lost, or a proxy that delays and stalls; absent where there was no server."""
 
 
 class Result(_Part):

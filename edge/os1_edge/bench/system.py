@@ -1,5 +1,5 @@
 """The whole: the bundled session in real time over each kind of link, with a server of one's own on this
-machine behind a proxy that makes the way there as bad as the link.
+machine behind a way that is as bad as the link: of real packets where the system lets it, else a proxy.
 
 Voice to voice, who answered, replies that are right, and what it cost in processor time or energy. The
 server's work costs this machine too; its processor time is not counted.
@@ -21,8 +21,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import os1_models
+from os1_edge.bench import tun
 from os1_edge.bench.energy import Meter, spent
-from os1_edge.bench.result import LinkRun
+from os1_edge.bench.result import LinkRun, Shape
 from os1_edge.bench.stage import Unavailable
 from os1_edge.config import Config
 from os1_edge.device.replay import session_seconds
@@ -39,11 +40,11 @@ class LinkProfile:
 
     name: str
     steps: tuple[tuple[float, str], ...]
-    """(share of the session, the proxy's words); none: no server at all."""
+    """(share of the session, words of ``proxy.Toxics``); none: no server at all."""
     told: str
 
     def timeline(self, seconds: float) -> str:
-        """For the proxy."""
+        """For the proxy, or the packets."""
         return "; ".join(f"{share * seconds:.1f} {words}" for share, words in self.steps)
 
 
@@ -57,7 +58,7 @@ LINKS = (
     LinkProfile(
         "train",
         ((0.0, TRAIN), (0.3, "hole"), (0.4, TRAIN), (0.65, "hole"), (0.8, TRAIN)),
-        "80 ms, 1 Mbit/s, every twentieth piece late; two tunnels, a tenth and a seventh of the way",
+        "80 ms, 1 Mbit/s, every twentieth piece late or lost; two tunnels, a tenth and a seventh of the way",
     ),
     LinkProfile("elevator", ((0.0, WIFI), (0.4, "hole"), (0.65, WIFI)), "Wi-Fi, nothing, Wi-Fi again"),
 )
@@ -151,7 +152,23 @@ def started(command: Sequence[str]) -> Iterator[str]:
                 process.kill()
 
 
-def lived(link: LinkProfile, folder: Path, config: Config, key: bytes, model: str) -> LinkRun:
+def shaped_by(wanted: str) -> Shape:
+    """What makes the way bad: "auto" takes packets where the system lets it.
+
+    Raises:
+        Unavailable: packets are wanted and cannot be had.
+    """
+    if wanted == "proxy":
+        return "proxy"
+    why = tun.missing()
+    if wanted == "packets" and why is not None:
+        raise Unavailable(f"no packets here: {why}")
+    return "proxy" if why is not None else "packets"
+
+
+def lived(
+    link: LinkProfile, folder: Path, config: Config, key: bytes, model: str, shape: Shape = "proxy"
+) -> LinkRun:
     """The session in ``folder`` in real time over ``link``. As long as the session, and loading.
 
     Raises:
@@ -166,11 +183,11 @@ def lived(link: LinkProfile, folder: Path, config: Config, key: bytes, model: st
             os1_models.path(model)
             serve = [sys.executable, "-m", "os1_cloud", "--listen", "127.0.0.1:0", "--model", model]
             server = stack.enter_context(started(serve))
-            proxy = [sys.executable, "-m", "os1_edge.bench.proxy", "--to", server]
-            shaped = stack.enter_context(started([*proxy, "--timeline", link.timeline(seconds)]))
-            offload["server"] = shaped
+            way = [sys.executable, "-m", f"os1_edge.bench.{shape}", "--to", server]
+            offload["server"] = stack.enter_context(started([*way, "--timeline", link.timeline(seconds)]))
         config = config.model_copy(update={"offload": config.offload.model_copy(update=offload)})
         out = Path(stack.enter_context(TemporaryDirectory())) / "out"
         before = spent()
         report = replay(folder, out, config, key, realtime=True, tell=lambda _: None)
-        return link_run(link.name, report, checks(folder), spent() - before)
+        run = link_run(link.name, report, checks(folder), spent() - before)
+        return run.model_copy(update={"shaped_by": shape if link.steps else None})

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import NamedTuple
 
 import click
 
@@ -22,10 +23,27 @@ MODEL = "qwen2.5-1.5b"
 NAMES = ("offline", "wifi", "lte", "3g", "train", "elevator")
 
 
+class Given(NamedTuple):
+    """What each link is lived with."""
+
+    folder: Path
+    config: Config
+    key: bytes
+    model: str
+    shape: str
+
+
 @click.command("system")
 @click.argument("session", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.option("--link", "links", type=click.Choice(NAMES), multiple=True, help="Default: every one.")
 @click.option("--model", default=MODEL, show_default=True, help="The server's.")
+@click.option(
+    "--shape",
+    type=click.Choice(("auto", "packets", "proxy")),
+    default="auto",
+    show_default=True,
+    help="What makes the way bad: lost packets (root on Linux), or a proxy.",
+)
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings (TOML).")
 @click.option("--plain", is_flag=True, help="The plain sequence of the same models too, as a ratio.")
 @click.option(
@@ -35,6 +53,7 @@ def system(
     session: Path | None,
     links: tuple[str, ...],
     model: str,
+    shape: str,
     config_file: Path | None,
     plain: bool,
     out: Path,
@@ -61,11 +80,12 @@ def system(
         stop.listening(lambda: click.echo("stopping after this link; once more: now", err=True)),
     ):
         for name in links or NAMES:
-            _one(name, stop, runs, skipped, (folder, config, key, model))
+            _one(name, stop, runs, skipped, Given(folder, config, key, model, shape))
         peers = _plain(runs, folder, config, key) if plain and not stop() else ()
     found = machine.described(before, machine.state(), [])
     words = ["os1 bench system", *([shlex.quote(str(session))] if session else [])]
     words += [f"--link {name}" for name in links] + [f"--model {model}"] * (model != MODEL)
+    words += [f"--shape {shape}"] * (shape != "auto")
     words += [f"--config {shlex.quote(str(config_file))}"] if config_file else []
     command = " ".join([*words, *(["--plain"] * plain)])
     result = Result(
@@ -104,18 +124,18 @@ def _one(
     stop: Stop,
     runs: list[LinkRun],
     skipped: list[Skipped],
-    given: tuple[Path, Config, bytes, str],
+    given: Given,
 ) -> None:
     import os1_models
-    from os1_edge.bench.system import LINKS, lived
+    from os1_edge.bench.system import LINKS, lived, shaped_by
 
-    folder, config, key, model = given
     link = next(link for link in LINKS if link.name == name)
     if stop():
         skipped.append(Skipped(name=name, why="interrupted before it"))
         return
     click.echo(f"{name} ({link.told})", err=True)
     try:
-        runs.append(lived(link, folder, config, key, model))
+        how = shaped_by(given.shape) if link.steps else "proxy"
+        runs.append(lived(link, given.folder, given.config, given.key, given.model, how))
     except (Unavailable, os1_models.ModelMissing) as e:
         skipped.append(Skipped(name=name, why=str(e)))

@@ -128,7 +128,8 @@ def link_cells(run: LinkRun) -> list[str]:
     routes = ", ".join(f"{route} {count}" for route, count in run.routes.items())
     joules = f"{run.joules:.0f} ({run.energy_by})" if run.joules is not None else "-"
     checks = f"{run.checks_passed} of {run.checks}"
-    return [run.link, middle, tail, routes, checks, f"{run.cpu_s_a_minute:.1f}", joules]
+    link = f"{run.link} ({run.shaped_by})" if run.shaped_by else run.link
+    return [link, middle, tail, routes, checks, f"{run.cpu_s_a_minute:.1f}", joules]
 
 
 def compared(comparison: Comparison) -> RenderableType:
