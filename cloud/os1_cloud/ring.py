@@ -14,6 +14,8 @@ from os1_cloud.events import Delta, Event, Progress
 
 BYTES = 64 * 1024
 """Of text: many times the longest answer (1024 tokens), little beside a picture."""
+TOGETHER = 16 * 1024
+"""Bytes of text in one message for a reader who is behind: far below what a message may hold."""
 OVERHEAD = 16
 """Bytes that an event counts beyond its text."""
 
@@ -21,8 +23,8 @@ OVERHEAD = 16
 class Ring:
     """One writer, any number of readers. Events are numbered from 1 without a gap.
 
-    Text that nobody has taken yet grows into one event: the slower the reader, the fewer and the bigger its
-    messages, without a buffer beside this one.
+    Text that nobody has taken yet grows into one event, up to a bound: the slower the reader, the fewer and
+    the bigger its messages, without a buffer beside this one.
     """
 
     def __init__(self, most_bytes: int = BYTES) -> None:
@@ -54,7 +56,11 @@ class Ring:
         """One more event."""
         events = self._events
         newest = events[-1] if events and self.last > self._taken else None
-        if isinstance(newest, Delta) and isinstance(event, Delta):
+        if (
+            isinstance(newest, Delta)
+            and isinstance(event, Delta)
+            and _length(newest.text) + _length(event.text) <= TOGETHER
+        ):
             events[-1] = Delta(newest.text + event.text)
             self._bytes += _length(event.text)
         elif isinstance(newest, Progress) and isinstance(event, Progress):

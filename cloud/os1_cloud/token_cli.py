@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -92,10 +93,15 @@ def _read(path: Path) -> list[Token]:
 def _write(path: Path, tokens: Iterable[Token]) -> None:
     """In one step: a server that reads meanwhile finds the old file or the new one."""
     beside = path.with_name(f".{path.name}.new")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write("# written by os1 token; SHA-256 of each, not the tokens themselves\n")
-        file.writelines(f"{each.line}\n" for each in tokens)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write("# written by os1 token; SHA-256 of each, not the tokens themselves\n")
+            file.writelines(f"{each.line}\n" for each in tokens)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as e:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise click.ClickException(f"{path} cannot be written ({e.strerror}); nothing has changed") from e

@@ -8,9 +8,10 @@ import pytest
 
 from os1_cloud.admission import Class, Refused
 from os1_cloud.events import Accepted, Delta, Picture, Progress
-from os1_cloud.pictures import BYTES, EACH, TTL_S, Pictures
+from os1_cloud.pictures import BYTES as PICTURES_BYTES
+from os1_cloud.pictures import EACH, TTL_S, Pictures
 from os1_cloud.places import Places
-from os1_cloud.ring import Ring
+from os1_cloud.ring import BYTES, TOGETHER, Ring
 from os1_cloud.wearers import DAY_S, WearerLimits, Wearers
 
 
@@ -87,6 +88,25 @@ def test_a_place_given_to_one_who_left_in_that_moment_is_free() -> None:
     run(story)
 
 
+def test_one_who_left_before_their_turn_came_does_not_free_another_ones_place() -> None:
+    async def story() -> None:
+        desk = Desk(Places(1, 4))
+        for name in ("at work", "leaves", "next", "after"):
+            await desk.come(name)
+        desk.ends["at work"].set()
+        desk.tasks["leaves"].cancel()  # it learns of that after the place was given on
+        await desk.tasks["at work"]
+        await asyncio.wait({desk.tasks["leaves"]})
+        await asyncio.sleep(0)
+        assert desk.order == ["at work", "next"]
+        assert desk.places.busy == 1
+        await desk.end("next", "after")
+        assert desk.order == ["at work", "next", "after"]
+        assert desk.places.busy == 0
+
+    run(story)
+
+
 def test_the_nights_work_never_takes_the_last_place() -> None:
     async def story() -> None:
         desk = Desk(Places(2, 8))
@@ -134,6 +154,24 @@ def test_silence_that_nobody_has_noticed_is_one_message() -> None:
             ring.add(Progress(float(seconds), True))
         ring.end(None)
         assert await taken(ring) == [(1, Progress(99.0, True))]
+
+    run(story)
+
+
+def test_what_a_reader_does_not_take_stays_within_the_bound_and_comes_in_messages_of_some_size() -> None:
+    async def story() -> None:
+        ring = Ring()
+        reader = ring.follow()
+        ring.add(Accepted("m", 0, None))
+        await anext(reader)
+        for number in range(2 * BYTES // 10):
+            ring.add(Delta(f"{number:10}"))
+        held = [len(event.text) for event in ring._events if isinstance(event, Delta)]
+        assert sum(held) <= BYTES
+        assert max(held) <= TOGETHER
+        with pytest.raises(Refused) as found:  # not a hole in the answer: it is told
+            await anext(reader)
+        assert found.value.why == "lost"
 
     run(story)
 
@@ -233,5 +271,5 @@ def test_pictures_do_not_fill_the_memory() -> None:
     pictures.resolve("ann", (picture(b"not named", named=False),), 0.0)
     assert len(pictures) == EACH
     for number in range(6):
-        pictures.resolve(f"w{number}", (picture(bytes([number]) * (BYTES // 4)),), 0.0)
+        pictures.resolve(f"w{number}", (picture(bytes([number]) * (PICTURES_BYTES // 4)),), 0.0)
     assert len(pictures) <= 4

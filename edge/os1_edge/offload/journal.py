@@ -6,6 +6,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
@@ -75,7 +76,8 @@ class Journal:
             beside.write_text(body, "utf-8")
             beside.replace(self.file)
         except OSError:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
 
 
 class BadJournal(Exception):
