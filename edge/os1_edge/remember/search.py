@@ -53,7 +53,9 @@ class Found:
     """Inverse document frequency of the question's terms that the memory holds."""
 
 
-class _Item(NamedTuple):
+class SearchedItem(NamedTuple):
+    """What the index holds of a memory, with what its own table adds."""
+
     id: int
     kind: Kind
     ref: int
@@ -183,7 +185,9 @@ class Search:
         )
         return _cosines(rows, vector)
 
-    def _items(self, ids: Collection[int]) -> tuple[list[_Item], dict[tuple[str, int], tuple[int, str]]]:
+    def _items(
+        self, ids: Collection[int]
+    ) -> tuple[list[SearchedItem], dict[tuple[str, int], tuple[int, str]]]:
         """The items with these ids; keys as what they lead to, with the key's item and words."""
         keys = {
             (kind, ref): (item, text)
@@ -202,8 +206,8 @@ class Search:
         return [item for item in found if item.speaker != OS1], keys
 
     def _neighbours(
-        self, turns: Sequence[_Item], have: dict[int, _Item]
-    ) -> dict[int, tuple[_Item | None, _Item | None]]:
+        self, turns: Sequence[SearchedItem], have: dict[int, SearchedItem]
+    ) -> dict[int, tuple[SearchedItem | None, SearchedItem | None]]:
         """What was said before and after each of ``turns``; ``have``: turns read already, by row, and those
         read now."""
         wanted = {ref for turn in turns for ref in (turn.ref - 1, turn.ref + 1)} - have.keys()
@@ -214,7 +218,7 @@ class Search:
             for turn in turns
         }
 
-    def _read(self, where: str) -> list[_Item]:
+    def _read(self, where: str) -> list[SearchedItem]:
         rows = self._store.rows(
             "SELECT i.id, i.kind, i.ref_id, i.time, i.speaker, i.location, i.text, "
             "coalesce(t.session_id, s.session_id, ''), coalesce(t.importance, e.importance, s.importance), "
@@ -224,7 +228,7 @@ class Search:
             "LEFT JOIN summaries s ON i.kind = 'summary' AND s.id = i.ref_id "
             f"LEFT JOIN profile p ON i.kind = 'profile' AND p.id = i.ref_id WHERE {where}"
         )
-        return [_Item._make(row) for row in rows]
+        return [SearchedItem._make(row) for row in rows]
 
 
 _EMBEDDER = "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder')"
@@ -246,23 +250,23 @@ def _cosines(rows: Sequence[tuple[Any, ...]], vector: Vector) -> dict[int, float
     return dict(zip((row[0] for row in rows), similar, strict=True))
 
 
-def _beside(turn: _Item, other: _Item | None) -> _Item | None:
+def _beside(turn: SearchedItem, other: SearchedItem | None) -> SearchedItem | None:
     if other is None or other.session != turn.session:
         return None
     return other if turn.session or abs(other.time - turn.time) <= SESSION_GAP_S else None
 
 
 def _candidates(
-    items: Sequence[_Item],
+    items: Sequence[SearchedItem],
     keys: dict[tuple[str, int], tuple[int, str]],
-    near: dict[int, tuple[_Item | None, _Item | None]],
+    near: dict[int, tuple[SearchedItem | None, SearchedItem | None]],
     meanings: dict[int, float],
     terms: set[str],
 ) -> list[Candidate]:
     counted = counting(terms)
     known: dict[int, dict[str, int]] = {}
 
-    def count(item: _Item) -> dict[str, int]:
+    def count(item: SearchedItem) -> dict[str, int]:
         if item.id not in known:
             known[item.id] = counted(said(item.speaker, item.text))
         return known[item.id]

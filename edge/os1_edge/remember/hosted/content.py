@@ -14,7 +14,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "contexts": ("id",),
     "events": ("id",),
     "summaries": ("id",),
-    "index_keys": ("id",),
+    "index_keys": ("target_kind", "target_id", "dimension", "text"),  # a number of theirs comes twice
     "profile": ("id",),
     "profile_sources": ("profile_id", "source_kind", "source_id"),
     "turn_used": ("turn", "kind", "ref_id"),
@@ -22,7 +22,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "forgotten": ("uid",),
 }
 """The tables whose rows lie on the server, with what names a row. Left out: the index (it goes with its
-rows), notes of this device (``meta``, ``embedders``), and the trash: what the wearer wants gone is not sent."""
+rows), notes of this device (``meta``, ``embedders``), and the trash: what should go stays here."""
 
 SHELVES = {"turn": 0, "event": 1, "summary": 2, "profile": 3, "key": 4}
 """The shelf of a searched row on the server, by its kind."""
@@ -88,69 +88,92 @@ class Content:
         return Content(
             table,
             {n: bytes.fromhex(v["hex"]) if isinstance(v, dict) else v for n, v in columns.items()},
-            None if item is None else Item(*item, data[4 + length :]),
+            None if item is None else Item(*item, vector=data[4 + length :]),
         )
 
 
 def name_of(table: str, key: list[Any]) -> str:
-    """The name of a row; SQL makes the same (``sql_name``)."""
-    return ":".join([table, *(v.hex() if isinstance(v, bytes) else str(v) for v in key)])
+    """The name of a row; SQL makes the like (``sql_name``), to be read by ``table_and_key``."""
+    values = [v.hex().upper() if isinstance(v, bytes) else v for v in key]
+    return json.dumps([table, *values], ensure_ascii=False, separators=(",", ":"))
+
+
+def table_and_key(name: str) -> tuple[str, list[Any]]:
+    """The table and the values of ``KEPT`` that name a row."""
+    table, *values = json.loads(name)
+    return table, [bytes.fromhex(v) if c == "uid" else v for c, v in zip(KEPT[table], values, strict=True)]
+
+
+def canonical(name: str) -> str:
+    """``name`` as ``name_of`` writes it, whichever of the two made it."""
+    return json.dumps(json.loads(name), ensure_ascii=False, separators=(",", ":"))
 
 
 def sql_name(table: str, row: str) -> str:
     """An SQL expression for the name of the row that ``row`` (new, old, an alias) stands for."""
-    parts = [f"lower(hex({row}.{c}))" if c == "uid" else f"{row}.{c}" for c in KEPT[table]]
-    return f"'{table}:' || " + " || ':' || ".join(parts)
+    parts = [f"hex({row}.{c})" if c == "uid" else f"{row}.{c}" for c in KEPT[table]]
+    return f"json_array('{table}', {', '.join(parts)})"
 
 
 def read(db: Any, name: str) -> Content | None:
     """The row ``name`` as it stands in the file; ``None``: it is not there."""
-    table, *key = name.split(":")
-    values = [bytes.fromhex(part) if c == "uid" else part for c, part in zip(KEPT[table], key, strict=True)]
-    cursor = db.execute(
-        f"SELECT * FROM {table} WHERE {' AND '.join(f'{c} = ?' for c in KEPT[table])}", values
-    )
+    table, key = table_and_key(name)
+    cursor = db.execute(f"SELECT * FROM {table} WHERE {' AND '.join(f'{c} = ?' for c in KEPT[table])}", key)
     names = [column[0] for column in cursor.description]
     if (row := cursor.fetchone()) is None:
         return None
-    return Content(table, dict(zip(names, row, strict=True)), _item(db, table, key[0]))
+    columns = dict(zip(names, row, strict=True))
+    return Content(table, columns, _item(db, table, columns["id"]) if table in _KIND_OF else None)
 
 
-def _item(db: Any, table: str, ref: str) -> Item | None:
-    if table not in _KIND_OF:
-        return None
+def _item(db: Any, table: str, ref: int) -> Item | None:
     row = db.execute(
         "SELECT i.id, i.kind, i.ref_id, i.time, i.speaker, i.location, i.text, coalesce(e.name, ''), "
         "coalesce(v.vector, x'') FROM items i LEFT JOIN item_vectors v ON v.id = i.id "
         "LEFT JOIN embedders e ON e.id = v.embedder WHERE i.kind = ? AND i.ref_id = ?",
-        (_KIND_OF[table], int(ref)),
+        (_KIND_OF[table], ref),
     ).fetchone()
     return None if row is None else Item(*row)
 
 
-def write(db: Any, content: Content) -> None:
-    """Puts a row back as it was, with its index entry under its old number, so that nothing tells that it
-    was away. The caller's transaction defers foreign keys; rows come in any order."""
-    names = ", ".join(content.columns)
-    places = ", ".join("?" * len(content.columns))
-    db.execute(
-        f"INSERT INTO {content.table} ({names}) VALUES ({places})", tuple(content.columns.values())
-    )
+def write(db: Any, content: Content, bits: bytes) -> bool:
+    """Puts a row back as it was, with its index entry under its old number, so that nothing tells that it was
+    away. The caller's transaction defers foreign keys: rows come in any order.
 
+    Args:
+        db: the file.
+        content: the row; it is not there.
+        bits: the signs of its vector, empty where it has none.
 
-def write_item(db: Any, item: Item, bits: bytes) -> None:
-    """The index entry of a row; ``bits``: the signs of its vector, empty where it has none."""
-    db.execute(
+    Returns:
+        Whether it is the very same: a key's number, or its entry's, may have been given to another meanwhile.
+    """
+    columns, item, same = dict(content.columns), content.item, True
+    if content.table == "index_keys" and _taken(db, "index_keys", columns["id"]):
+        columns["id"], same = None, False
+    places = ", ".join("?" * len(columns))
+    row = db.execute(
+        f"INSERT INTO {content.table} ({', '.join(columns)}) VALUES ({places})", tuple(columns.values())
+    ).lastrowid
+    if item is None:
+        return same
+    taken = _taken(db, "items", item.id)
+    entry = db.execute(
         "INSERT INTO items (id, kind, ref_id, time, speaker, location, text) VALUES (?,?,?,?,?,?,?)",
-        (item.id, item.kind, item.ref, item.time, item.speaker, item.location, item.text),
-    )
-    if not item.vector:
-        return
-    db.execute("INSERT OR IGNORE INTO embedders (name) VALUES (?)", (item.embedder,))
-    db.execute(
-        "INSERT INTO item_vectors (id, embedder, vector) VALUES (?, (SELECT id FROM embedders WHERE name = ?), ?)",
-        (item.id, item.embedder, item.vector),
-    )
-    db.execute(
-        "INSERT INTO item_bits (rowid, kind, bits) VALUES (?, ?, vec_bit(?))", (item.id, item.kind, bits)
-    )
+        (None if taken else item.id, item.kind, row, item.time, item.speaker, item.location, item.text),
+    ).lastrowid
+    if item.vector:
+        db.execute("INSERT OR IGNORE INTO embedders (name) VALUES (?)", (item.embedder,))
+        db.execute(
+            "INSERT INTO item_vectors (id, embedder, vector) "
+            "VALUES (?, (SELECT id FROM embedders WHERE name = ?), ?)",
+            (entry, item.embedder, item.vector),
+        )
+        db.execute(
+            "INSERT INTO item_bits (rowid, kind, bits) VALUES (?, ?, vec_bit(?))", (entry, item.kind, bits)
+        )
+    return same and not taken
+
+
+def _taken(db: Any, table: str, number: int) -> bool:
+    return db.execute(f"SELECT 1 FROM {table} WHERE id = ?", (number,)).fetchone() is not None

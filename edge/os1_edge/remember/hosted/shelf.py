@@ -58,8 +58,8 @@ class Shelf(Protocol):
     def get(self, row_ids: Sequence[bytes], timeout_s: float = WRITE_S) -> dict[bytes, SealedRow]:
         """Those of the rows that are there."""
 
-    def nearest(self, shelf: int, vector: Vector, k: int, timeout_s: float) -> list[bytes]:
-        """The ids of the ``k`` rows of a shelf with the highest inner product, highest first."""
+    def nearest(self, shelf: int, vector: Vector, k: int, timeout_s: float) -> list[tuple[bytes, float]]:
+        """The ``k`` rows of a shelf with the highest inner product, highest first: (id, inner product)."""
 
     def delete(self, row_ids: Sequence[bytes]) -> None:
         """Rows are there no more."""
@@ -133,7 +133,7 @@ class MilvusShelf:
                     found[row.row_id] = row
         return found
 
-    def nearest(self, shelf: int, vector: Vector, k: int, timeout_s: float) -> list[bytes]:
+    def nearest(self, shelf: int, vector: Vector, k: int, timeout_s: float) -> list[tuple[bytes, float]]:
         """See ``Shelf``. What was sent in the last moment may be missing: it is on the device too."""
         with self._told():
             (hits,) = self._client.search(
@@ -146,7 +146,7 @@ class MilvusShelf:
                 consistency_level="Eventually",
                 timeout=timeout_s,
             )
-        return [bytes.fromhex(hit["id"]) for hit in hits]
+        return [(bytes.fromhex(hit["id"]), float(hit["distance"])) for hit in hits]
 
     def delete(self, row_ids: Sequence[bytes]) -> None:
         """See ``Shelf``."""
@@ -182,7 +182,7 @@ class MilvusShelf:
     def purge(self) -> int:
         """See ``Shelf``. Milvus is asked to compact, and lets go of the files that this replaces after its
         ``dataCoord.gc.dropTolerance`` (3 h unless set otherwise). milvus-lite cannot be asked, and merges
-        files only when it has enough of them: its rows are copied to a new collection, the old one dropped."""
+        files only when there are many: its rows are copied to a new collection and the old one dropped."""
         with self._told():
             self._client.flush(self.collection, timeout=WRITE_S)
             if not self._lite:

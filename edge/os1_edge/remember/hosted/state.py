@@ -1,5 +1,5 @@
-"""What the device's own file holds of a memory that lies on a server: where and under which secret, what still
-has to be sent, and an index of what is only there. All of it is encrypted with the file.
+"""What the device's own file holds of a memory that lies on a server: where and under which secret, what has
+still to be sent, and an index of what is only there. All of it is encrypted with the file.
 
 The tables come when a memory is moved out and go when it is home again; a file that was never moved has none.
 Triggers note every change of a row in the change's own transaction: what was kept is sent, whatever ends the
@@ -33,7 +33,7 @@ _TABLES = """
       digest BLOB NOT NULL,                   -- what has to come back
       shelf INTEGER NOT NULL,
       at TEXT NOT NULL,                       -- its time, '' where it has none
-      item INTEGER UNIQUE,                    -- its entry in the index, where it has one
+      item INTEGER UNIQUE,                    -- its number in hosted_words, where it is searched
       kind TEXT, ref INTEGER, time REAL, speaker TEXT, session TEXT
     ) STRICT, WITHOUT ROWID;
     CREATE UNIQUE INDEX IF NOT EXISTS hosted_away_by_ref ON hosted_away (kind, ref) WHERE ref IS NOT NULL;
@@ -42,6 +42,9 @@ _TABLES = """
       text, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2'
     );
 """
+
+FIRST_AWAY = 1 << 40
+"""Numbers of what is found on the server begin here, far above those of the index on the device."""
 
 _QUIET = "NOT EXISTS (SELECT 1 FROM hosted_state WHERE key = 'quiet')"
 
@@ -90,8 +93,8 @@ def place_of(store: Index) -> Place | None:
 
 
 def settle(store: Index, place: Place) -> None:
-    """From now on every change is noted to be sent to ``place``; what is there already is noted too, the first
-    time. One transaction."""
+    """From now on every change is noted to be sent to ``place``; the first time, what is there already too.
+    One transaction."""
     with store.transaction() as db:
         fresh = store.meta(MARK) is None
         for statement in (*_split(_TABLES), *_triggers()):
@@ -132,6 +135,11 @@ def quiet(db: Any, on: bool) -> None:
         db.execute("DELETE FROM hosted_state WHERE key = 'quiet'")
 
 
+def note(db: Any, name: str) -> None:
+    """Notes a row to be sent, or to be deleted on the server where it is not here."""
+    db.execute("INSERT OR REPLACE INTO hosted_outbox (name) VALUES (?)", (name,))
+
+
 def waiting(store: Index, limit: int) -> list[tuple[int, str]]:
     """Changes to send, oldest first: (seq, name)."""
     return [
@@ -153,36 +161,37 @@ def counts(store: Index) -> tuple[int, int]:
     return out, away
 
 
-def mark_away(db: Any, seal: Seal, rows: Sequence[Content], sessions: dict[int, str]) -> None:
+def mark_away(db: Any, seal: Seal, rows: Sequence[Content]) -> None:
     """Notes rows as being only on the server, with what finds them: words, time, who spoke.
 
     Args:
         db: inside the transaction that takes them out of the file.
         seal: the wearer's.
         rows: as they lie on the server.
-        sessions: of turns, by row.
     """
+    ((number,),) = db.execute("SELECT coalesce(max(item), ?) FROM hosted_away", (FIRST_AWAY,)).fetchall()
     for row in rows:
-        i, content = row.item, row.encode()
-        key = row.name
-        turn = i is not None and i.kind == "turn"
-        found = (i.id, i.kind, i.ref, i.time, i.speaker) if i is not None else (None,) * 5
+        i, name = row.item, row.name
+        found: tuple[object, ...] = (None,) * 5
+        if i is not None:
+            number += 1
+            found = (number, i.kind, i.ref, i.time, i.speaker)
+            db.execute("INSERT INTO hosted_words (rowid, text) VALUES (?,?)", (number, i.text))
         db.execute(
             "INSERT INTO hosted_away VALUES (?,?,?,?,?,?,?,?,?,?,?)",
             (
-                seal.row_id(key), key, seal.digest(content), row.shelf, _time(row), *found,
-                sessions.get(i.ref, "") if i is not None and turn else "",
+                seal.row_id(name), name, seal.digest(row.encode()), row.shelf, _time(row), *found,
+                row.columns["session_id"] if row.table == "turns" else "",
             ),
         )  # fmt: skip
-        if i is not None:
-            db.execute("INSERT INTO hosted_words (rowid, text) VALUES (?,?)", (i.id, i.text))
 
 
 def mark_back(db: Any, row_ids: Iterable[bytes]) -> None:
     """The rows are on the device again."""
     for row_id in row_ids:
         db.execute(
-            "DELETE FROM hosted_words WHERE rowid = (SELECT item FROM hosted_away WHERE row_id = ?)", (row_id,)
+            "DELETE FROM hosted_words WHERE rowid = (SELECT item FROM hosted_away WHERE row_id = ?)",
+            (row_id,),
         )
         db.execute("DELETE FROM hosted_away WHERE row_id = ?", (row_id,))
 
@@ -197,29 +206,39 @@ def _get(store: Index, key: str) -> str:
 
 
 def _note(name: str) -> str:
-    return f"INSERT OR REPLACE INTO hosted_outbox (name) SELECT {name} WHERE {_QUIET};"
+    return f"{_INTO} SELECT {name} WHERE {_QUIET};"
+
+
+_INTO = "INSERT OR REPLACE INTO hosted_outbox (name)"
 
 
 def _triggers() -> Iterable[str]:
     for table in KEPT:
         for event, row in (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")):
+            old = _note(sql_name(table, "old")) if event == "UPDATE" else ""  # its name may have changed
             yield (
                 f"CREATE TRIGGER IF NOT EXISTS hosted_{table}_{event.lower()} AFTER {event} ON {table} "
-                f"BEGIN {_note(sql_name(table, row))} END"
+                f"BEGIN {old} {_note(sql_name(table, row))} END"
             )
-    tables = " ".join(f"WHEN '{kind}' THEN '{table}'" for kind, table in TABLE_OF.items())
     for event, row in (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")):
-        owner = f"(CASE {row}.kind {tables} END) || ':' || {row}.ref_id"
+        owners = " ".join(
+            f"{_INTO} SELECT {sql_name(table, 'r')} FROM {table} r "
+            f"WHERE {row}.kind = '{kind}' AND r.id = {row}.ref_id AND {_QUIET};"
+            for kind, table in TABLE_OF.items()
+        )
         yield (
             f"CREATE TRIGGER IF NOT EXISTS hosted_items_{event.lower()} AFTER {event} ON items "
-            f"BEGIN {_note(owner)} END"
+            f"BEGIN {owners} END"
         )
-    owner = f"(CASE i.kind {tables} END) || ':' || i.ref_id"
     for event in ("INSERT", "UPDATE"):
+        owners = " ".join(
+            f"{_INTO} SELECT {sql_name(table, 'r')} FROM items i JOIN {table} r ON r.id = i.ref_id "
+            f"WHERE i.id = new.id AND i.kind = '{kind}' AND {_QUIET};"
+            for kind, table in TABLE_OF.items()
+        )
         yield (
             f"CREATE TRIGGER IF NOT EXISTS hosted_vectors_{event.lower()} AFTER {event} ON item_vectors "
-            f"BEGIN INSERT OR REPLACE INTO hosted_outbox (name) "
-            f"SELECT {owner} FROM items i WHERE i.id = new.id AND {_QUIET}; END"
+            f"BEGIN {owners} END"
         )
 
 

@@ -1,0 +1,96 @@
+"""Sends what changed on the device to the server, sealed; what was sent is noted only when the server has it.
+
+A kill at any point loses nothing: a change stays noted in the file until then, and sending it twice is the
+same as once. While there is no link changes wait in the file (a name each); one log line an outage.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Event, Thread
+
+from os1_edge.remember.hosted.content import Content, canonical, read
+from os1_edge.remember.hosted.seal import Seal
+from os1_edge.remember.hosted.shelf import BATCH, NotReached, SealedRow, Shelf
+from os1_edge.remember.hosted.state import sent, waiting
+from os1_edge.remember.index import Index
+from os1_edge.remember.vectors import Vector, unpack
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 5.0
+"""Between looks for what changed: a turn's rows then go in one request."""
+
+LONGEST_S = 300.0
+"""Between tries while the server cannot be reached; they begin at ``EVERY_S`` and double."""
+
+
+def send(store: Index, seal: Seal, shelf: Shelf, limit: int = BATCH) -> int:
+    """Sends the oldest changes; returns how many, 0: there were none.
+
+    Raises:
+        NotReached: the server did not take them; they stay noted.
+    """
+    entries = waiting(store, limit)
+    if not entries:
+        return 0
+    put: list[tuple[SealedRow, Vector | None]] = []
+    gone: list[bytes] = []
+    with store.reading() as db:
+        found = [(canonical(name), read(db, name)) for _, name in entries]
+        away = {row[0] for row in db.execute("SELECT row_id FROM hosted_away")} if found else set()
+    for name, content in found:
+        if content is not None:
+            put.append(sealed(seal, content))
+        elif (row_id := seal.row_id(name)) not in away:
+            gone.append(row_id)
+    shelf.put(put)
+    shelf.delete(gone)
+    sent(store, entries)
+    return len(entries)
+
+
+def sealed(seal: Seal, content: Content) -> tuple[SealedRow, Vector | None]:
+    """A row as it goes to the server."""
+    row_id, shelf = seal.row_id(content.name), content.shelf
+    row = SealedRow(row_id, shelf, seal.seal(row_id, shelf, content.encode()))
+    if shelf < 0 or content.item is None:
+        return row, None
+    return row, seal.leaving(unpack([content.item.vector])[0])
+
+
+class Courier:
+    """Sends in a thread of its own, so that neither a turn nor recall waits for the link."""
+
+    def __init__(self, store: Index, seal: Seal, connect: Callable[[], Shelf]) -> None:
+        """``connect`` opens a shelf of its own; `NotReached` is tried again later."""
+        self._store, self._seal, self._connect = store, seal, connect
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="memory courier", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread; what was not sent yet stays noted."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        shelf: Shelf | None = None
+        wait, told = EVERY_S, False
+        while not self._stop.wait(wait):
+            try:
+                if not waiting(self._store, 1):
+                    continue
+                shelf = shelf or self._connect()
+                while not self._stop.is_set() and send(self._store, self._seal, shelf):
+                    pass
+                if told:
+                    log.warning("the server that holds the memory takes what waited")
+                wait, told = EVERY_S, False
+            except NotReached as e:
+                if not told:
+                    log.warning("%s; what changes waits on this device", e)
+                wait, told = min(2 * wait, LONGEST_S), True
+        if shelf is not None:
+            shelf.close()
