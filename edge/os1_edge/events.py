@@ -6,7 +6,10 @@ whatever bears an old one is dropped.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +29,12 @@ Image = NDArray[np.uint8]
 
 UNKNOWN_LOCATION = "somewhere"
 """The location of a context that nothing tells of."""
+
+
+def turn_ids(now: Callable[[], datetime] = datetime.now) -> Callable[[], str]:
+    """Ids of turns that no other run has: the run's beginning and a number."""
+    run, numbers = now().strftime("%Y%m%dT%H%M%S"), count(1)
+    return lambda: f"{run}-{next(numbers):04d}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from os1_edge.app import TurnTrace
-from os1_edge.events import RATE, TurnEnded
+from os1_edge.events import RATE, TurnEnded, turn_ids
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import WATCHERS, TooManyWatchers, Watched, append_bounded
-from os1_edge.live.run import turn_ids
 
 
 def answered(heard: str = "what is this") -> TurnTrace:

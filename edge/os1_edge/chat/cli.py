@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from os1_edge.tomlfile import BadFile
+
 if TYPE_CHECKING:
     from os1_edge.app import TurnTrace
+    from os1_edge.chat.lines import Line
     from os1_edge.chat.talk import Chat
     from os1_edge.config import Config
     from os1_edge.faculties import Faculties
@@ -25,6 +28,9 @@ PATH = click.Path(path_type=Path)
 ABLATIONS = ("none", "without profile", "without profile and history", "without context")
 
 QUIT, SCENE = "/quit", "/scene"
+
+YEARS = range(1970, 2100)
+"""Of ``--now``: beyond them, weeks cannot be counted back and forth any more."""
 
 
 @click.command()
@@ -59,17 +65,17 @@ def chat(
 
     config = _settings(load_config(config_file), persona, ablation)
     start = _start(now)
-    if script is not None and not script.is_file():
-        raise FileNotFoundError(2, "no such file", str(script))
     with ExitStack() as stack:
-        file, key = _memory(memory, stack)
-        faculties = _load(config, file, key)
-        stack.callback(faculties.close)
-        show = Show(trace, as_json, sys.stdin.isatty() and script is None and not as_json)
+        typed = _typed(script, stack)
+        show = Show(trace, as_json, typed == 0 and os.isatty(0) and not as_json)
         with suppress(KeyboardInterrupt):
-            _run(config, faculties, script, scene, start, show)
+            file, key = _memory(memory, stack)
+            faculties = _load(config, file, key)
+            stack.callback(faculties.close)
+            _run(config, faculties, typed, scene, start, show)
         if show.asks:
             click.echo()
+    show.end()
 
 
 def _settings(config: Config, persona: str | None, ablation: str | None) -> Config:
@@ -88,9 +94,27 @@ def _settings(config: Config, persona: str | None, ablation: str | None) -> Conf
 
 def _start(now: str | None) -> datetime | None:
     try:
-        return datetime.fromisoformat(now).replace(tzinfo=None) if now else None
+        start = datetime.fromisoformat(now) if now else None
     except ValueError:
-        raise click.BadParameter("give a local time such as 2026-03-02T08:30", param_hint="--now") from None
+        start = datetime.min
+    if start is not None and (start.year not in YEARS or start.tzinfo is not None):
+        wanted = f"give a local time such as 2026-03-02T08:30, from {YEARS[0]} to {YEARS[-1]}, without a zone"
+        raise click.BadParameter(wanted, param_hint="--now")
+    return start
+
+
+def _typed(script: Path | None, stack: ExitStack) -> int:
+    """The descriptor that lines are read from.
+
+    Raises:
+        BadFile: standard input is closed.
+        OSError: the script cannot be read.
+    """
+    if script is not None:
+        return stack.enter_context(script.open("rb", buffering=0)).fileno()
+    if sys.stdin is None:  # whatever is opened next would take its number
+        raise BadFile(Path("standard input"), "it is closed; type or pipe lines in, or give --script FILE")
+    return 0
 
 
 def _memory(memory: Path | None, stack: ExitStack) -> tuple[Path, bytes]:
@@ -117,6 +141,10 @@ class Show:
     as_json: bool
     asks: bool
     """Somebody sits at the terminal."""
+    left_out: int = 0
+    """Lines of which something was not taken."""
+    failed: int = 0
+    """Exchanges that were not answered, or not kept."""
 
     def prompt(self) -> None:
         """It is the wearer's turn."""
@@ -132,7 +160,26 @@ class Show:
 
     def note(self, text: str) -> None:
         """Something beside the talk."""
-        click.echo(f"      ({text})", err=self.as_json)
+        from os1_edge.chat.show import plain
+
+        click.echo(f"      ({plain(text)})", err=self.as_json)
+
+    def leave_out(self, number: int, why: str) -> None:
+        """Something of a line was not taken; the first is told of, the others are counted."""
+        self.left_out += 1
+        if self.asks or self.left_out == 1:
+            self.note(f"line {number} {why}")
+
+    def end(self) -> None:
+        """Nothing more is said; what went wrong with a script decides the exit code."""
+        if self.asks or not (self.failed or self.left_out):
+            return
+        told = (
+            f"{self.failed} not answered or not kept" if self.failed else "",
+            f"{self.left_out} not taken whole" if self.left_out else "",
+        )
+        click.echo(f"os1: of the lines, {' and '.join(filter(None, told))}", err=True)
+        sys.exit(1)
 
     def turn(self, chat: Chat, trace: TurnTrace) -> None:
         """An exchange, or what was said unasked."""
@@ -140,6 +187,7 @@ class Show:
 
         calls = list(chat.calls)
         chat.calls.clear()
+        self.failed += trace.failed is not None
         if self.as_json:
             click.echo(json.dumps(record(trace, calls if self.trace else None), ensure_ascii=False))
             return
@@ -151,7 +199,7 @@ class Show:
 def _run(
     config: Config,
     faculties: Faculties,
-    script: Path | None,
+    typed: int,
     scene: Path | None,
     start: datetime | None,
     show: Show,
@@ -165,34 +213,54 @@ def _run(
         async with chat(config, faculties, lambda trace: show.turn(talking, trace), calendar) as talking:
             if scene is not None:
                 talking.show(*picture(str(scene)))
-            await _each(talking, lines.of_script(script) if script else lines.of_input(), show)
+            await _each(talking, lines.of_input(typed), show)
 
     clock.run(talk(), virtual=False)
 
 
-async def _each(talking: Chat, typed: AsyncIterator[str], show: Show) -> None:
-    from os1_edge.chat.talk import UNMUTE, picture
-    from os1_edge.see.image import UnreadableImage
-
+async def _each(talking: Chat, typed: AsyncIterator[Line], show: Show) -> None:
     show.prompt()
+    number = 0
     async for line in typed:
-        word, _, rest = line.partition(" ")
-        if not line or line.startswith("#"):
+        number += 1
+        if line.problem:
+            show.leave_out(number, line.problem)
+        word, _, rest = line.text.partition(" ")
+        if not line.text or line.text.startswith("#"):
             pass
         elif word == QUIT:
             return
-        elif word == SCENE:
-            try:
-                talking.show(*picture(rest))
-            except (UnreadableImage, OSError) as e:
-                show.note(str(e))
+        elif word.startswith("/") and word[1:].isalpha():
+            if told := _commanded(talking, word, rest):
+                show.note(told)
         elif talking.muted:
-            if line.lower().strip(".! ") == UNMUTE:
-                talking.unmute()
-                show.note("it listens again")
-            else:
-                show.note(f"it is muted and hears nothing; type {UNMUTE}")
+            show.note(_unmuted(talking, line.text))
         else:
-            show.line(line)
-            await talking.say(line)
+            show.line(line.text)
+            await talking.say(line.text)
         show.prompt()
+
+
+def _commanded(talking: Chat, word: str, rest: str) -> str:
+    """Does what the line ``word`` ``rest`` asks of the chat itself; what is to be said of it."""
+    from os1_edge.chat.talk import picture
+    from os1_edge.see.image import UnreadableImage
+
+    if word != SCENE:
+        return f"there is no {word}; there are {SCENE} IMAGE and {QUIT}"
+    if not rest:
+        return f"name a picture: {SCENE} desk.jpg"
+    try:
+        talking.show(*picture(rest))
+    except (UnreadableImage, OSError) as e:
+        return str(e)
+    return ""
+
+
+def _unmuted(talking: Chat, line: str) -> str:
+    from os1_edge.chat.talk import UNMUTE
+
+    if line.lower().strip(".! ") != UNMUTE:
+        return f"it is muted and hears nothing; type {UNMUTE}"
+    talking.unmute()
+    return "it listens again"

@@ -20,10 +20,15 @@ def plain(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+FAILURES = {"OperationalError": "the memory cannot be written: make room on its disk, or end what holds it"}
+"""What a turn's error means for who sits here, by its name; the name itself tells no more."""
+
+
 def reply_line(trace: TurnTrace) -> str:
     """What the companion said."""
     if trace.failed is not None:
-        return f"os-1  (no answer: {trace.failed})"
+        why = FAILURES.get(trace.failed, trace.failed)
+        return f"os-1  {plain(trace.reply)} (not kept: {why})" if trace.reply else f"os-1  (no answer: {why})"
     if not trace.reply:
         return "os-1  (says nothing)"
     return f"os-1  {'' if trace.heard else '(unasked) '}{plain(trace.reply)}"

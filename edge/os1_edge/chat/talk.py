@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import cast
 
@@ -23,6 +22,7 @@ from os1_edge.events import (
     SeenFrame,
     SpeechStarted,
     TurnEnded,
+    turn_ids,
 )
 from os1_edge.faculties import Faculties
 from os1_edge.see.scene import SceneDescription
@@ -52,8 +52,9 @@ class Chat:
         """The picture has been looked at."""
         self._answered: asyncio.Future[TurnTrace] | None = None
         self._over = asyncio.Event()
-        self._numbers = count(1)
-        self._run = f"{self._calendar.at(0.0):%Y%m%dT%H%M%S}"
+        self._broken: Exception | None = None
+        """What the chat ended of."""
+        self._turn_id = turn_ids(lambda: self._calendar.at(0.0))
         self._os1 = Os1(
             config, faculties, self._clock, self._calendar, NullSink(), self, back="type unmute"
         )  # fmt: skip
@@ -78,17 +79,17 @@ class Chat:
         """The wearer says ``line``; returns when it has been answered, or could not be.
 
         Raises:
-            RuntimeError: the companion has ended.
+            Exception: whatever the companion ended of, or telling of an exchange.
         """
-        if self._over.is_set():
-            raise RuntimeError("the chat is over")
+        if self._broken is not None:
+            raise self._broken
         if self._picture is not None:
             name, image = self._picture
             await self._shown.put(SceneFrame(self._clock.now(), name, image))
             with suppress(TimeoutError):  # then it is asked without having seen it
                 await asyncio.wait_for(self._seen.wait(), LOOKS_S)
         at = round(self._clock.now() * RATE) + 1  # after the frame
-        turn_id = f"{self._run}-{next(self._numbers):04d}"
+        turn_id = self._turn_id()
         self._answered = asyncio.get_running_loop().create_future()
         self._os1.speech_started(SpeechStarted(turn_id, at))
         self._os1.turn_ended(TurnEnded(turn_id, 0, at, at, at, "typed", self._typed.sound(line), at))
@@ -100,17 +101,23 @@ class Chat:
         warming = asyncio.create_task(self._os1.warm())  # who asks for no model need not wait for it
         try:
             await self._os1.run(self._no_sound(), self._camera())
+        except Exception as e:
+            self._break(e)
+            raise
         finally:
             warming.cancel()
             await asyncio.gather(warming, return_exceptions=True)
             self._over.set()
-            if self._answered is not None and not self._answered.done():
-                self._answered.cancel()
 
     def end(self) -> None:
         """Nothing more is typed."""
         self._over.set()
         self._shown.put_nowait(None)
+
+    def _break(self, error: Exception) -> None:
+        self._broken = error
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(error)
 
     # What the companion tells.
 
@@ -123,7 +130,10 @@ class Chat:
 
     def turn_answered(self, trace: TurnTrace) -> None:
         """See ``Observer``."""
-        self._told(trace)
+        try:
+            self._told(trace)
+        except OSError as e:  # nobody reads any more; what was said is kept all the same
+            self._break(e)
         if trace.heard and self._answered is not None and not self._answered.done():
             self._answered.set_result(trace)
 

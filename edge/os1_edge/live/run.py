@@ -7,8 +7,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from os1_edge.clock import Clock, WallCalendar
 from os1_edge.config import Config
 from os1_edge.device.metered import metered
 from os1_edge.device.power import STEPS, Pace, Power, pace
+from os1_edge.events import turn_ids
 from os1_edge.faculties import Faculties, load
 from os1_edge.live.devices import Devices
 from os1_edge.live.ending import alone, since_start_s
@@ -51,12 +50,6 @@ class Live:
     def choose(self, choices: Choices) -> None:
         """Keeps to what the wearer chose, from now on."""
         self.os1.choose(chosen(self.config, choices))
-
-
-def turn_ids(now: Callable[[], datetime] = datetime.now) -> Callable[[], str]:
-    """Ids of turns that no other run has: the run's beginning and a number."""
-    run, numbers = now().strftime("%Y%m%dT%H%M%S"), count(1)
-    return lambda: f"{run}-{next(numbers):04d}"
 
 
 @asynccontextmanager

@@ -98,7 +98,7 @@ def unlock(path: Path, key: bytes, *, create: bool = False, salt: bytes = b"", s
             db.enable_load_extension(False)
     except sqlcipher3.DatabaseError as e:
         db.close()
-        raise _why(path, e) from None
+        raise (_cannot_write if create else _why)(path, e) from None
     return db
 
 
@@ -147,7 +147,7 @@ def _make(path: Path, key: bytes) -> None:
             db.execute("PRAGMA journal_mode = WAL")
             migrate(db, draft)
         except sqlcipher3.DatabaseError as e:
-            raise _why(path, e) from None
+            raise _cannot_write(path, e) from None
         finally:
             db.close()
         draft.chmod(0o600)
@@ -183,8 +183,15 @@ def _refuse_foreign(db: Any, path: Path) -> None:
         raise BadMemory(f"{path} is another program's database, not a memory file; nothing was changed")
 
 
+def _cannot_write(path: Path, error: sqlcipher3.DatabaseError) -> BadMemory:
+    """Why a new file cannot be made; it has no other key."""
+    return BadMemory(f"{path} cannot be made ({error}); is there room on its disk?")
+
+
 def _why(path: Path, error: sqlcipher3.DatabaseError) -> BadMemory:
     text = str(error)
+    if "is full" in text:
+        return BadMemory(f"{path} cannot be written ({text}); make room on its disk")
     if "locked" in text or "busy" in text:
         return BadMemory(f"{path}: another OS-1 is using it; end that one first")
     if "readonly" in text or "unable to open" in text:
