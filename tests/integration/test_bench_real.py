@@ -18,9 +18,10 @@ from test_bench_compare import result
 import os1_models
 from os1_edge.bench.cli import bench
 from os1_edge.bench.result import load_result, series
+from os1_edge.bench.room import loudness
 from os1_edge.bench.stage import Setting, Unavailable, empty, take
 from os1_edge.bench.stages import offload
-from os1_edge.bench.stages.clips import pictures, utterances
+from os1_edge.bench.stages.clips import noisy_utterances, pictures, utterances
 from os1_edge.bench.stages.requantise import requantised
 from os1_edge.events import RATE
 from os1_edge.hear.asr import Whisper
@@ -89,6 +90,10 @@ def test_the_bundled_utterances_are_whole_and_the_shortest_first() -> None:
     lengths = [len(audio) / RATE for _, audio in clips]
     assert lengths == sorted(lengths)
     assert 0.8 < lengths[0] < lengths[-1] < 6
+    noisy = noisy_utterances()
+    assert [text for text, _ in noisy] == [text for text, _ in clips]
+    for (_, audio), (_, hard) in zip(clips, noisy, strict=True):
+        assert loudness(hard - audio) == pytest.approx(loudness(audio), rel=0.1)
     assert all(picture.shape == (480, 640, 3) for picture in pictures())
 
 

@@ -64,8 +64,8 @@ def test_the_better_recogniser_is_taken_only_where_it_is_quick_and_better() -> N
         rows = [
             one(100, model="whisper-tiny.en", figure="final", seconds=2.7),
             one(base_ms, model="whisper-base", figure="final", seconds=2.7),
-            one(8.0, model="whisper-tiny.en", figure="wer", quantisation="as pulled"),
-            one(base_wrong, model="whisper-base", figure="wer", quantisation="as pulled"),
+            one(8.0, model="whisper-tiny.en", figure="wer in noise", quantisation="as pulled"),
+            one(base_wrong, model="whisper-base", figure="wer in noise", quantisation="as pulled"),
         ]
         return settings(result(*rows))["hear", "asr_model"]
 

@@ -90,7 +90,7 @@ def _hear(result: Result) -> list[Suggested]:
     small = _one(result, model="whisper-tiny.en", figure="final", seconds=2.7)
     big = _one(result, model="whisper-base", figure="final", seconds=2.7)
     wrong = {
-        m: _one(result, model=m, figure="wer", quantisation="as pulled")
+        m: _one(result, model=m, figure="wer in noise", quantisation="as pulled")
         for m in ("whisper-tiny.en", "whisper-base")
     }
     tiny, base = wrong["whisper-tiny.en"], wrong["whisper-base"]
@@ -101,7 +101,7 @@ def _hear(result: Result) -> list[Suggested]:
         )
         why = f"tiny {small.median:.0f} ms" + (f", base {big.median:.0f} ms for 2.7 s" if big else "")
         if tiny is not None and base is not None:
-            why += f"; words wrong {tiny.median:.1f} and {base.median:.1f} %"
+            why += f"; words wrong in noise {tiny.median:.1f} and {base.median:.1f} %"
         out.append(Suggested("hear", "asr_model", chosen, why))
     if (threads := _threads(result, "final", "hear")) is not None:
         out.append(threads)
