@@ -7,24 +7,27 @@ time through that, and prints the routes that were taken. Everything is on this 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 OS1 = [sys.executable, "-m", "os1_edge"]
 
 TIMELINE = (
-    (0.0, "latency=0.01"),
-    (0.35, "latency=0.2 rate=4000 stall=0.2"),
-    (0.5, "hole"),
-    (0.7, "latency=0.01"),
+    (0.0, "latency=0.01", "Wi-Fi"),
+    (0.35, "latency=0.2 rate=4000 stall=0.2", "a street, 4 kB a second"),
+    (0.5, "hole", "a lift, nothing comes through"),
+    (0.7, "latency=0.01", "Wi-Fi again"),
 )
-"""What is wrong with the link from which part of the session on: Wi-Fi, a street, a lift, Wi-Fi again."""
+"""What is wrong with the link from which part of the session on, for the proxy and in words."""
 
 FIRST_TOKEN_S = 6.0
 """Both models share this machine's cores: a server's would be quicker, and the budget tighter."""
@@ -47,6 +50,38 @@ def started(command: list[str], ready: str) -> Iterator[str]:
         process.wait(30)
 
 
+def routes(turns: Sequence[Mapping[str, Any]], seconds: float) -> Iterator[str]:
+    """Which side answered while the link was how, a line each.
+
+    Args:
+        turns: of the replay's report.
+        seconds: the session's length.
+    """
+    begins = [share * seconds for share, _, _ in TIMELINE]
+    for begin, end, (_, _, words) in zip(begins, [*begins[1:], seconds], TIMELINE, strict=True):
+        made = [turn["route"] for turn in turns if begin <= turn["end_s"] < end]
+        sides = {"the server": made.count("cloud"), "the device": made.count("local")}
+        sides["no model"] = len(made) - sum(sides.values())
+        told = ", ".join(f"{count} by {side}" for side, count in sides.items() if count) or "nothing asked"
+        yield f"{begin:4.0f}-{end:.0f} s  {words:32} {told}"
+
+
+def verdict(taken: Sequence[Mapping[str, Any]]) -> str:
+    """What to think of the server on this machine, from the journal's decisions."""
+    asked = [one for one in taken if one["route"] == "cloud" and one["link"] == "online"]
+    first = [one["first_s"] for one in asked if one["answered"] in ("cloud", "both")]
+    if first:
+        return (
+            f"Over a good link the server was asked {len(asked)} times and in time {len(first)} times, its "
+            f"first word after {median(first):.1f} s as often as not."
+        )
+    slow = f"was asked {len(asked)} times and never in time" if asked else "could never be asked"
+    return (
+        f"Over a good link the server {slow}: this machine is too slow, or too busy, for both models at "
+        f"once and a first word within {FIRST_TOKEN_S:g} s. Try --model qwen2.5-0.5b, or a server of its own."
+    )
+
+
 def main() -> None:
     """See the module."""
     from os1_edge.device.replay import session_seconds
@@ -58,7 +93,7 @@ def main() -> None:
     chosen, others = parser.parse_known_args()
     with as_file(files("os1_edge") / "demo" / "morning") as folder:
         seconds = session_seconds(load_session(folder))
-    steps = "; ".join(f"{share * seconds:.0f} {words}" for share, words in TIMELINE)
+    steps = "; ".join(f"{share * seconds:.0f} {toxics}" for share, toxics, _ in TIMELINE)
     serve = [sys.executable, "-m", "os1_cloud", "--listen", "127.0.0.1:0", "--model", chosen.model]
     with started(serve, r"ready on (\S+)") as server:
         print(f"os1 serve: {chosen.model} on {server}; the link: {steps}", flush=True)
@@ -68,8 +103,13 @@ def main() -> None:
             config.write_text(f'[offload]\nserver = "{address}"\nfirst_token_s = {FIRST_TOKEN_S}\n')
             out = ["--out", str(chosen.out), "--config", str(config)]
             done = subprocess.run([*OS1, "demo", "--realtime", *out, *others], check=False).returncode
-            shown = ["--file", str(chosen.out / "routes.json"), "--config", str(config)]
+            journal = chosen.out / "routes.json"
+            shown = ["--file", str(journal), "--config", str(config)]
             subprocess.run([*OS1, "route", "explain", *shown], check=False)
+    if not done:
+        report = json.loads((chosen.out / "report.json").read_text("utf-8"))
+        print(*routes(report["turns"], seconds), sep="\n")
+        print(verdict(json.loads(journal.read_text("utf-8"))["taken"]))
     sys.exit(done)
 
 

@@ -38,7 +38,7 @@ READ_S = 2.0
 
 
 class Server:
-    """Answers at once, reads a prime for `READ_S`."""
+    """Answers at once, reads a prime for a while."""
 
     name = "server"
 
@@ -48,6 +48,7 @@ class Server:
         self.cancelled: list[str] = []
         self.reading = 0
         self.busy = self.away = False
+        self.read_s = READ_S
 
     async def ask(self, question: Question) -> AsyncGenerator[Step, None]:
         yield Step(1, Accepted())
@@ -55,7 +56,7 @@ class Server:
             self.primes.append(question)
             self.reading += 1
             try:
-                await asyncio.sleep(READ_S)
+                await asyncio.sleep(self.read_s)
             finally:
                 self.reading -= 1
             if self.busy:
@@ -242,6 +243,21 @@ def test_a_server_that_is_away_at_the_start_reads_the_beginning_when_it_comes() 
         await other.close()
 
     lived(story)
+
+
+def test_a_slow_server_that_still_reads_the_beginning_is_not_waited_for_and_reads_on() -> None:
+    async def story(router: Router, server: Server, device: Device) -> None:
+        server.read_s = 20.0
+        await router.open(said(1))
+        await asyncio.sleep(8.0)
+        began = asyncio.get_running_loop().time()
+        assert await answered(router, said(3)) == "there"
+        assert asyncio.get_running_loop().time() - began < 1.0  # of five that the server might have had
+        assert (server.reading, server.cancelled) == (1, [])
+        await asyncio.sleep(15.0)
+        assert await answered(router, said(3)) == "Here."
+
+    lived(story, budget_s=5.0)
 
 
 SURE = State(

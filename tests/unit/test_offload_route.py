@@ -182,7 +182,8 @@ def test_a_server_that_nobody_knows_yet_is_waited_for_to_the_last_moment() -> No
         ({"rules": Rules(local_only={"reply"})}, "the setting keeps reply on the device"),
         (
             {"cloud": replace(HOME.cloud, srtt_s=2.0)},  # type: ignore[type-var]
-            "the server's first word comes hardly before 2.11 s, of 0.60 s",
+            "the server's first word comes hardly before 2.11 s, of 0.60 s; the device has to begin after "
+            "0.30 s to keep that by itself",
         ),
     ],
 )

@@ -19,6 +19,9 @@ LONGEST_S = 30.0
 PAUSE_S = 1.0
 """Between the beginnings of two primes: a call has its price."""
 
+SLOW_S = 2.0
+"""A server that reads for longer is a slow one; before that nobody can tell."""
+
 UNSAID = Message("user", "?")
 """In place of what the wearer is saying: whether that is for OS-1 is known when it has ended."""
 
@@ -35,6 +38,15 @@ class Ahead:
         self._began = float("-inf")
         self._known: tuple[Message, ...] = ()
         """Read to its end."""
+
+    @property
+    def reading_s(self) -> float:
+        """For how long a slow server has been reading its first prompt; 0: it has read one, or reads none.
+        The first is read from its beginning, which may take half a minute."""
+        if self._known or self._task is None or self._task.done():
+            return 0.0
+        began = self._clock.now() - self._began
+        return began if began > SLOW_S else 0.0
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Has the server read ``messages`` but the last, unless it has, or reads still. Nobody hears of a

@@ -234,6 +234,8 @@ def decide(state: State, job: Job, budget: Budget) -> Decision:
         )
     if not worth:
         why = _words(middle, within, "hardly before")
+        if keeps:
+            why += f"; the device has to begin after {latest:.2f} s to keep that by itself"
     else:
         why = _words(high, within, "maybe only after")
         why += "; trying both costs battery" if frugal else "; both were tried often enough"

@@ -27,7 +27,7 @@ from os1_edge.offload.journal import Journal, Taken, stamp
 from os1_edge.offload.ladder import Pictures, Reencode, told
 from os1_edge.offload.link import Link
 from os1_edge.offload.near import LETTERS, Near
-from os1_edge.offload.route import Decision, Job, Rules, State, decide, reads_ahead
+from os1_edge.offload.route import Decision, Job, Rules, State, decide, reads_ahead, stays
 from os1_edge.offload.watch import Watch
 
 LOCAL = Decision("local", "no offload server is configured")
@@ -146,10 +146,10 @@ class Router:
         job, budget = self.job(messages, task, background), self._times[task]
         if not background:
             self.allowance.asked()
-            if self._ahead is not None:
-                self._ahead.stop()
         state = self.state(job)
         decision = self._decide(state, job, budget)
+        if self._ahead is not None and not background and (decision.route == "cloud" or stays(state, job)):
+            self._ahead.stop()  # else it may go on with what is still to be read
         taken = self._taken(state, job, budget, decision)
         if self._far is None or decision.route == "local":
             answer = self._local(here, decision, taken, background)
@@ -322,7 +322,7 @@ class Router:
             rules=self.rules,
             link=watch.state,
             local=local,
-            cloud=watch.cloud(job.task, job.text_bytes // LETTERS),
+            cloud=watch.cloud(job.task, job.text_bytes // LETTERS, self._reading_s(job)),
             no_way=watch.no_way,
             metered=watch.metered,
             breaker_open=watch.breaker.open or watch.in_doubt,
@@ -333,6 +333,10 @@ class Router:
             private=self.private,
             low_battery=self.low_battery,
         )
+
+    def _reading_s(self, job: Job) -> float:
+        """For how long the server has been at the beginning of such prompts; see ``Ahead``."""
+        return self._ahead.reading_s if self._ahead is not None and job.task == "reply" else 0.0
 
     def _taken(self, state: State, job: Job, budget: Budget, decision: Decision) -> Taken:
         local = state.local.p95_s(job)

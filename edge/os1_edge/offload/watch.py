@@ -123,13 +123,17 @@ class Watch:
         if self.metered != before:
             self._probe_now()
 
-    def cloud(self, task: Task, tokens: int) -> Cloud | None:
-        """What to expect of the server for such a question; None: it never answered a probe from here."""
+    def cloud(self, task: Task, tokens: int, reading_s: float = 0.0) -> Cloud | None:
+        """What to expect of the server for such a question; None: it never answered a probe from here.
+        ``reading_s``: it has been reading what comes before for so long, and is not through; as far as
+        anybody can tell, that takes as long again."""
         path, now = self.path, self._clock.now()
         if path.rtt.srtt_s is None:
             return None
         unsure, late = path.unsure(now), path.late(task)
         p50, p95, known = self._first_text(task, tokens)
+        if reading_s > p50:
+            p50, p95, known = reading_s, max(2 * reading_s, p95), True
         return Cloud(
             srtt_s=path.rtt.srtt_s,
             # What is half forgotten may be half as good: trusted like a first sample (RFC 6298, 2.2).
