@@ -65,6 +65,7 @@ def about(store: Store, what: str, embed: Callable[[str], Vector] | None = None)
     wanted = words(what)
     if not wanted:
         raise ValueError("name what to look for in words")
+    store.complete()
     said = sorted(_saying(store, wanted), key=lambda m: (m.time, m.kind, m.id))
     if embed is None:
         return said

@@ -27,6 +27,7 @@ from os1_edge.remember.cli_common import (
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.derived import keys_of
 from os1_edge.remember.forget import Row
+from os1_edge.remember.hosted import cli as hosted
 from os1_edge.remember.recall import Recall, RecallRules
 from os1_edge.remember.rows import now
 from os1_edge.remember.store import Store
@@ -53,7 +54,7 @@ def memory() -> None:
     """
 
 
-for _command in (*cli_change.COMMANDS, *cli_files.COMMANDS):
+for _command in (*cli_change.COMMANDS, *cli_files.COMMANDS, *hosted.COMMANDS):
     memory.add_command(_command)
 
 

@@ -67,6 +67,7 @@ def export(
         vectors: with the embeddings, so that a reader with the same embedder need not make them again.
         tell: called now and then with the rows written and their total.
     """
+    store.complete()
     with store.reading() as db:
         db.execute("BEGIN")  # one state of the memory, whoever writes meanwhile
         try:

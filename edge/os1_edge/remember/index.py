@@ -196,6 +196,23 @@ class Index:
         with self.transaction() as db:
             db.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (key, value))
 
+    @property
+    def hosted(self) -> bool:
+        """Whether rows of it may lie on a server only (``hosted``)."""
+        return self.meta("hosted") is not None
+
+    def complete(self, since: datetime | None = None) -> None:
+        """Brings home what lies on a server only, for work that needs all of the memory; ``since``: all that
+        did not end before. Elsewhere there is nothing to do.
+
+        Raises:
+            BadMemory: the server does not give it now; nothing was changed.
+        """
+        if self.hosted:
+            from os1_edge.remember.hosted.open import complete
+
+            complete(self, since)
+
     def nearest_signs(self, kind: Kind, vector: Vector, k: int) -> list[int]:
         """Ids of the ``k`` items of a kind that are nearest to ``vector`` as far as signs tell."""
         with self._lock:

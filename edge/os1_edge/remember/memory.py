@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from os1_edge.events import RealtimeContext
 from os1_edge.remember import derived
@@ -27,6 +27,9 @@ from os1_edge.remember.timeline import Timeline
 from os1_edge.remember.trash import UNDO_S, Undoable, Window, end_due, purge, undoable
 from os1_edge.remember.undo import Restored, undo
 from os1_edge.remember.used import keep_used
+
+if TYPE_CHECKING:
+    from os1_edge.remember.hosted.courier import Courier
 
 T = TypeVar("T")
 
@@ -64,11 +67,15 @@ class Memory:
         self.news = asyncio.Event()
         """Set when something was kept; ``Consolidator`` clears it."""
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="memory")
+        self._courier = _courier_of(store)
         self._worker.submit(self._recall.warm)
 
     def close(self) -> None:
         """Ends the worker and closes the file."""
         self._worker.shutdown()
+        self._recall.close()
+        if self._courier is not None:
+            self._courier.close()
         self.store.close()
 
     async def recall(
@@ -289,3 +296,12 @@ class Memory:
             for e in derived.events(self.store)
         ]
         return sorted([*kept, *self.timeline.open_events()], key=lambda event: event.start)
+
+
+def _courier_of(store: Store) -> Courier | None:
+    """What sends changes to the server that holds the memory, if it was moved to one."""
+    if not store.hosted:
+        return None
+    from os1_edge.remember.hosted.open import courier  # only where a memory was moved
+
+    return courier(store)

@@ -9,15 +9,12 @@ from datetime import datetime
 from time import perf_counter
 from typing import Literal, Protocol
 
-import numpy as np
-
 from os1_edge.config import Remember
 from os1_edge.remember.associate import associated
 from os1_edge.remember.profile import propose
 from os1_edge.remember.query import Question, read_question
 from os1_edge.remember.ranking import Candidate, Ranked, Weights, age_days, rank_candidates
 from os1_edge.remember.rows import OTHER, WEARER, Kind, readable
-from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.search import Search
 from os1_edge.remember.store import Store, Vector
 
@@ -110,7 +107,7 @@ class Recall:
     ) -> None:
         """``wearer_name`` is what others call the wearer, where it is known."""
         self._store = store
-        self._search = Search(store)
+        self._search = _search_of(store)
         self._embedder = embedder
         self._rules = rules or RecallRules()
         self._wearer_name = wearer_name
@@ -134,9 +131,17 @@ class Recall:
         return hits + self._linked(hits, in_view, left)
 
     def warm(self) -> None:
-        """Reads what every question needs (0.4 s at 200,000 memories), so that the first need not wait."""
-        self._search.people()
-        self._store.nearest_signs("turn", np.zeros(DIMENSIONS, np.float32), 1)
+        """Reads what every question needs, so that the first need not wait."""
+        self._search.warm()
+
+    def close(self) -> None:
+        """Ends what it holds open beside the store."""
+        self._search.close()
+
+    @property
+    def word(self) -> str:
+        """What to tell where the last question was not answered by all of the memory; "" where it was."""
+        return self._search.word
 
     def _linked(self, hits: Sequence[Hit], in_view: Collection[str], budget_s: float | None) -> list[Hit]:
         """What is linked to ``hits`` and not told already, as far as length allows."""
@@ -152,6 +157,14 @@ class Recall:
             left -= len(hit.text)
             out.append(hit)
         return out
+
+
+def _search_of(store: Store) -> Search:
+    if not store.hosted:
+        return Search(store)
+    from os1_edge.remember.hosted.open import hosted_search  # only where a memory was moved
+
+    return hosted_search(store)
 
 
 def rank(

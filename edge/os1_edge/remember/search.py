@@ -14,6 +14,7 @@ import numpy as np
 from os1_edge.remember.query import Question
 from os1_edge.remember.ranking import Candidate
 from os1_edge.remember.rows import OS1, OTHER, Kind, moment, seconds
+from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.stem import counting, stem
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector, unpack
@@ -85,6 +86,17 @@ class Search:
             db.execute(
                 "CREATE VIRTUAL TABLE IF NOT EXISTS temp.item_words USING fts5vocab(main, items_fts, row)"
             )
+
+    word = ""
+    """What to tell where the last question was not answered by all of the memory (``hosted``)."""
+
+    def warm(self) -> None:
+        """Reads what every question needs (0.4 s at 200,000 memories)."""
+        self.people()
+        self._store.nearest_signs("turn", np.zeros(DIMENSIONS, np.float32), 1)
+
+    def close(self) -> None:
+        """Nothing is asked any more."""
 
     def people(self) -> Collection[str]:
         """Names of those other than the wearer who speak in the memory; each item is looked at once."""

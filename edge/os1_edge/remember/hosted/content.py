@@ -88,7 +88,7 @@ class Content:
         return Content(
             table,
             {n: bytes.fromhex(v["hex"]) if isinstance(v, dict) else v for n, v in columns.items()},
-            None if item is None else Item(*item, vector=data[4 + length :]),
+            None if item is None else Item(*[*item, data[4 + length :]]),
         )
 
 

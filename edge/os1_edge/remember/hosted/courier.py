@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from threading import Event, Thread
+from time import monotonic
 
+from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.hosted.content import Content, canonical, read
 from os1_edge.remember.hosted.seal import Seal
-from os1_edge.remember.hosted.shelf import BATCH, NotReached, SealedRow, Shelf
-from os1_edge.remember.hosted.state import sent, waiting
+from os1_edge.remember.hosted.shelf import BATCH, SealedRow, Shelf
+from os1_edge.remember.hosted.state import has_traces, place_of, purged, sent, waiting
+from os1_edge.remember.hosted.window import let_go
 from os1_edge.remember.index import Index
+from os1_edge.remember.rows import now
 from os1_edge.remember.vectors import Vector, unpack
 
 log = logging.getLogger(__name__)
+
+LET_GO_S = 86_400.0
+"""Between looks for what may leave the device: days are what is kept here."""
 
 EVERY_S = 5.0
 """Between looks for what changed: a turn's rows then go in one request."""
@@ -47,8 +55,24 @@ def send(store: Index, seal: Seal, shelf: Shelf, limit: int = BATCH) -> int:
             gone.append(row_id)
     shelf.put(put)
     shelf.delete(gone)
-    sent(store, entries)
+    sent(store, entries, deleted=bool(gone))
     return len(entries)
+
+
+def send_all(store: Index, seal: Seal, shelf: Shelf, tell: Callable[[str], None] = lambda _: None) -> int:
+    """Sends every change, and has the server let go of what was forgotten; returns how many.
+
+    Raises:
+        NotReached: the server did not take some; they stay noted.
+    """
+    done = 0
+    while some := send(store, seal, shelf):
+        done += some
+        tell(f"{done} rows sent")
+    if has_traces(store):
+        purged(store, shelf.purge())
+        shelf.drop_before()
+    return done
 
 
 def sealed(seal: Seal, content: Content) -> tuple[SealedRow, Vector | None]:
@@ -66,6 +90,8 @@ class Courier:
     def __init__(self, store: Index, seal: Seal, connect: Callable[[], Shelf]) -> None:
         """``connect`` opens a shelf of its own; `NotReached` is tried again later."""
         self._store, self._seal, self._connect = store, seal, connect
+        self._shelf: Shelf | None = None
+        self._next_look = 0.0
         self._stop = Event()
         self._thread = Thread(target=self._run, name="memory courier", daemon=True)
         self._thread.start()
@@ -76,21 +102,42 @@ class Courier:
         self._thread.join()
 
     def _run(self) -> None:
-        shelf: Shelf | None = None
         wait, told = EVERY_S, False
         while not self._stop.wait(wait):
             try:
-                if not waiting(self._store, 1):
-                    continue
-                shelf = shelf or self._connect()
-                while not self._stop.is_set() and send(self._store, self._seal, shelf):
-                    pass
+                self.once()
                 if told:
                     log.warning("the server that holds the memory takes what waited")
                 wait, told = EVERY_S, False
-            except NotReached as e:
+            except BadMemory as e:
                 if not told:
                     log.warning("%s; what changes waits on this device", e)
                 wait, told = min(2 * wait, LONGEST_S), True
+        self._disconnect()
+
+    def once(self) -> None:
+        """Sends what waits, and once a day takes out of the file what is old enough.
+
+        Raises:
+            BadMemory: the server does not take it.
+        """
+        place = place_of(self._store)
+        if place is None:
+            return  # home again
+        due = monotonic() >= self._next_look
+        if not (due or waiting(self._store, 1) or has_traces(self._store)):
+            return
+        try:
+            self._shelf = self._shelf or self._connect()
+            send_all(self._store, self._seal, self._shelf)
+            if due:
+                let_go(self._store, self._seal, self._shelf, now() - timedelta(days=place.keep_days))
+                self._next_look = monotonic() + LET_GO_S
+        except BadMemory:
+            self._disconnect()
+            raise
+
+    def _disconnect(self) -> None:
+        shelf, self._shelf = self._shelf, None
         if shelf is not None:
             shelf.close()

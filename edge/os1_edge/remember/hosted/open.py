@@ -4,49 +4,100 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from os1_edge.remember.hosted.courier import Courier, send
+from os1_edge.remember.hosted.courier import Courier, send_all
+from os1_edge.remember.hosted.seal import NotSealed, Seal
 from os1_edge.remember.hosted.search import HostedSearch, Line
-from os1_edge.remember.hosted.shelf import MilvusShelf
+from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow, Shelf
 from os1_edge.remember.hosted.state import Place, place_of
 from os1_edge.remember.hosted.window import bring_home, newest_away
+from os1_edge.remember.index import Index
 from os1_edge.remember.store import Store
 
 CONNECT_S = 2.0
 """Time to reach the server before a question; commands have longer."""
 
+_OWNER, _NOWHERE = "owner", -2
+"""The row that says whose the collection is, and its shelf."""
+
 
 def hosted_search(store: Store) -> HostedSearch:
     """The search of a memory of which part may be away."""
-    place = _place(store)
-    return HostedSearch(store, place.seal(), Line(lambda: MilvusShelf(place, CONNECT_S)))
+    return HostedSearch(store, _place(store).seal(), Line(lambda: reach(store, CONNECT_S)))
 
 
 def courier(store: Store) -> Courier | None:
     """Sends what changes from now on; ``None``: the memory is on this device only."""
     place = place_of(store)
-    return None if place is None else Courier(store, place.seal(), lambda: MilvusShelf(place))
+    return None if place is None else Courier(store, place.seal(), lambda: reach(store))
 
 
-def complete(store: Store, since: datetime | None) -> None:
+def complete(store: Index, since: datetime | None) -> None:
     """Brings home what is only on the server, unless all of it ended before ``since``.
 
     Raises:
-        NotReached, Incomplete: it cannot be had now; nothing was changed.
+        NotReached, Incomplete: it cannot be had now; what came is here, nothing else changed.
     """
     newest = newest_away(store)
     if not newest or (since is not None and newest < since.isoformat()):
         return
-    place = _place(store)
-    shelf = MilvusShelf(place)
+    seal, shelf = _place(store).seal(), reach(store)
     try:
-        bring_home(store, place.seal(), shelf)
-        while send(store, place.seal(), shelf):
-            pass
+        bring_home(store, seal, shelf)
+        send_all(store, seal, shelf)
     finally:
         shelf.close()
 
 
-def _place(store: Store) -> Place:
+def reach(store: Index, timeout_s: float = 5.0) -> Shelf:
+    """The server that holds the memory.
+
+    Raises:
+        NotReached: it is not there, or another device has taken the memory over.
+    """
+    place = _place(store)
+    shelf = MilvusShelf(place, timeout_s)
+    try:
+        found = owner(shelf, place.seal())
+        if found != store.meta("device"):
+            raise NotReached(
+                "the memory on the server was taken over by another device of the wearer; "
+                "nothing is sent from this one"
+            )
+        shelf.drop_before()  # where a kill left it
+    except BaseException:
+        shelf.close()
+        raise
+    return shelf
+
+
+def owner(shelf: Shelf, seal: Seal) -> str | None:
+    """The device that the collection belongs to; ``None``: nobody's yet.
+
+    Raises:
+        NotReached: another wearer's, or the key is another.
+    """
+    row_id = seal.row_id(_OWNER)
+    row = shelf.get([row_id]).get(row_id)
+    try:
+        if row is not None:
+            return seal.open(row_id, row.shelf, row.sealed).decode()
+    except NotSealed:
+        row = None
+    if shelf.count():
+        raise NotReached(
+            "the collection on the server was filled under another key; name another --wearer, or adopt it "
+            "with its recovery key"
+        )
+    return None
+
+
+def claim(shelf: Shelf, seal: Seal, device: str) -> None:
+    """The collection is this device's from now on."""
+    row_id = seal.row_id(_OWNER)
+    shelf.put([(SealedRow(row_id, _NOWHERE, seal.seal(row_id, _NOWHERE, device.encode())), None)])
+
+
+def _place(store: Index) -> Place:
     place = place_of(store)
     assert place is not None  # whoever calls has seen the mark
     return place

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.hosted.state import Place
 from os1_edge.remember.key import BadKey, passphrase_in
 from os1_edge.remember.schema import DIMENSIONS
@@ -37,8 +38,12 @@ WRITE_S = 30.0
 """Time for one request that writes or lists; nobody waits for it but a command."""
 
 
-class NotReached(Exception):
+class NotReached(BadMemory):
     """The server cannot be reached, or refuses; the message says which and what to do."""
+
+
+class NotThere(NotReached):
+    """The server is reached, and has no such collection."""
 
 
 class SealedRow(NamedTuple):
@@ -86,8 +91,8 @@ class Shelf(Protocol):
 class MilvusShelf:
     """A wearer's collection on Milvus. Any thread."""
 
-    def __init__(self, place: Place, timeout_s: float = 5.0) -> None:
-        """Connects, and makes the collection if there is none.
+    def __init__(self, place: Place, timeout_s: float = 5.0, *, make: bool = False) -> None:
+        """Connects; ``make``: also makes the collection if there is none.
 
         Raises:
             NotReached: no server there, or it refuses, or pymilvus is missing.
@@ -105,8 +110,10 @@ class MilvusShelf:
             self._lite = "lite" in str(self._client.get_server_version(timeout=timeout_s)).lower()
             if self._client.has_collection(self.collection, timeout=timeout_s):
                 self._client.load_collection(self.collection, timeout=WRITE_S)
-            else:
+            elif make:
                 self._make(self.collection)
+            else:
+                raise NotThere(f"the server has no collection {self.collection}; ask its operator")
 
     @property
     def collection(self) -> str:

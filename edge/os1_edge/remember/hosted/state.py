@@ -148,9 +148,12 @@ def waiting(store: Index, limit: int) -> list[tuple[int, str]]:
     ]
 
 
-def sent(store: Index, entries: Iterable[tuple[int, str]]) -> None:
-    """These are on the server; a row that changed again meanwhile stays noted."""
+def sent(store: Index, entries: Iterable[tuple[int, str]], *, deleted: bool) -> None:
+    """These are on the server; a row that changed again meanwhile stays noted. ``deleted``: some were
+    forgotten, of which the server may yet hold traces."""
     with store.transaction() as db:
+        if deleted:
+            put(db, "traces", "1")
         db.executemany("DELETE FROM hosted_outbox WHERE seq = ? AND name = ?", list(entries))
 
 
@@ -159,6 +162,18 @@ def counts(store: Index) -> tuple[int, int]:
     ((out,),) = store.rows("SELECT count(*) FROM hosted_outbox")
     ((away,),) = store.rows("SELECT count(*) FROM hosted_away")
     return out, away
+
+
+def has_traces(store: Index) -> bool:
+    """Whether the server may hold traces of what was forgotten."""
+    return bool(_get(store, "traces"))
+
+
+def purged(store: Index, generation: int) -> None:
+    """The server was asked to let them go; the memory lies in this generation now."""
+    with store.transaction() as db:
+        put(db, "generation", str(generation))
+        db.execute("DELETE FROM hosted_state WHERE key = 'traces'")
 
 
 def mark_away(db: Any, seal: Seal, rows: Sequence[Content]) -> None:

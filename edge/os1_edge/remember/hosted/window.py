@@ -63,8 +63,11 @@ _USED = f"""
 _TAKEN = ("turns", "contexts", "events", "summaries")
 """Tables in the order in which their rows are deleted; triggers take keys, notes and index entries along."""
 
-_BACK = ("events", "turns", "contexts", "summaries", "index_keys", "turn_used")
-"""The order in which rows come back: what others point to first, later revisions before earlier ones."""
+_BACK = (
+    "events", "turns", "contexts", "summaries", "profile", "profile_sources", "index_keys", "turn_used",
+    "jobs", "forgotten",
+)  # fmt: skip
+"""The order in which rows come back: what others point to first, and later revisions before earlier ones."""
 
 
 def let_go(store: Index, seal: Seal, shelf: Shelf, before: datetime, tell: Tell = lambda _: None) -> int:
@@ -81,7 +84,7 @@ def let_go(store: Index, seal: Seal, shelf: Shelf, before: datetime, tell: Tell 
             names = _choose(db, until)
         if not names:
             continue
-        missing = [name for name, held in _compare(store, seal, shelf, names).items() if not held]
+        missing = [name for name, held in compare(store, seal, shelf, names).items() if not held]
         if missing:
             with store.transaction() as db:
                 for name in missing:
@@ -124,7 +127,7 @@ def _choose(db: Any, until: str) -> list[str]:
     return names + [canonical(name) for (name,) in db.execute(_USED)]
 
 
-def _compare(store: Index, seal: Seal, shelf: Shelf, names: Sequence[str]) -> dict[str, bool]:
+def compare(store: Index, seal: Seal, shelf: Shelf, names: Sequence[str]) -> dict[str, bool]:
     """Whether the server holds each row as it stands here."""
     out = {}
     for at in range(0, len(names), BATCH):
@@ -178,10 +181,9 @@ def bring_home(store: Index, seal: Seal, shelf: Shelf, tell: Tell = lambda _: No
     """
     done, lost = 0, 0
     for table in _BACK:
-        order = "ref DESC" if table == "turns" else "ref"
         rows = store.rows(
             f"SELECT row_id, digest FROM hosted_away WHERE name LIKE '[\"{table}\",%' "
-            f"ORDER BY {order}, name DESC"
+            "ORDER BY json_extract(name, '$[1]') DESC"
         )
         for at in range(0, len(rows), BATCH):
             some = rows[at : at + BATCH]
@@ -191,6 +193,14 @@ def bring_home(store: Index, seal: Seal, shelf: Shelf, tell: Tell = lambda _: No
             _put_back(store, seal, back)
             done += len(back)
             tell(f"{done} rows came back")
+    if done:
+        with (
+            store.transaction() as db
+        ):  # of a table without its texts the words of what left it stay for a while
+            db.execute(
+                "INSERT INTO hosted_words (hosted_words) VALUES (?)", ("optimize" if lost else "delete-all",)
+            )
+            note_traces(db)
     if lost:
         raise Incomplete(
             f"{lost} rows are not on the server as they were sent, {done} came back; nothing was deleted "
@@ -215,6 +225,8 @@ def _put_back(store: Index, seal: Seal, rows: Sequence[Content]) -> None:
             vector = row.item.vector if row.item is not None else b""
             if not write(db, row, bits_of(vector) if vector else b""):
                 moved.append(row.name)
+            elif (here := read(db, row.name)) is None or here.encode() != row.encode():
+                raise Incomplete(f"{row.table}: a row did not come back as it was; it stays on the server")
         mark_back(db, [seal.row_id(row.name) for row in rows])
         quiet(db, False)
         for name in moved:

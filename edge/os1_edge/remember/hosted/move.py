@@ -1,0 +1,159 @@
+"""Moves a wearer's memory to a server and back. Cut off at any point, the same command goes on: nothing
+leaves where it was before it was read back from where it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from os1_edge.remember.connection import BadMemory
+from os1_edge.remember.erase import clear, note_traces
+from os1_edge.remember.hosted.content import KEPT, Content, canonical, sql_name
+from os1_edge.remember.hosted.courier import send_all
+from os1_edge.remember.hosted.open import claim, owner, reach
+from os1_edge.remember.hosted.seal import NotSealed
+from os1_edge.remember.hosted.shelf import BATCH, MilvusShelf, NotReached, NotThere
+from os1_edge.remember.hosted.state import Place, counts, mark_away, place_of, settle, unsettle
+from os1_edge.remember.hosted.window import Incomplete, Tell, bring_home, compare, let_go
+from os1_edge.remember.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a move did."""
+
+    rows: int
+    """On the server, or come home."""
+    away: int
+    """Of these, rows that are on the server only."""
+    left: str
+    """Why traces of what left may still be in the device's file; "": there are none."""
+
+
+def move_out(store: Store, place: Place, now: datetime, tell: Tell = lambda _: None) -> Moved:
+    """Sends the whole memory to ``place``, reads all of it back, and takes out of the device's file what
+    ended longer ago than ``place.keep_days``.
+
+    Args:
+        store: the memory; it may lie there in part already, when an earlier move was cut off.
+        place: where to. Of a memory that was moved before, that place as it is noted in the file counts.
+        now: the wearer's local time.
+        tell: called with lines of progress.
+
+    Raises:
+        NotReached: no server, or its collection is another's; the memory is here.
+        Incomplete: the server did not keep what it was sent; the memory is here.
+    """
+    noted = place_of(store)
+    if noted is not None and (noted.url, noted.wearer) != (place.url, place.wearer):
+        raise BadMemory(
+            f"the memory lies at {noted.url} as {noted.wearer!r}; first: os1 memory move --to local"
+        )
+    place = noted or place
+    seal, device = place.seal(), str(store.meta("device"))
+    shelf = MilvusShelf(place, make=True)
+    try:
+        if (holder := owner(shelf, seal)) not in (None, device):
+            raise NotReached(f"another device of the wearer ({holder}) keeps its memory there")
+        claim(shelf, seal, device)
+        settle(store, place)
+        send_all(store, seal, shelf, tell)
+        names = _names(store)
+        held = compare(store, seal, shelf, names)
+        missing = [name for name in names if not held[name]]
+        _, away = counts(store)
+        if missing or shelf.count() < len(names) + away + 1:
+            raise Incomplete(
+                f"{len(missing)} of {len(names)} rows are not on the server as they were sent; the memory is "
+                "whole on this device. Run the command again"
+            )
+        tell(f"{len(names)} rows read back from the server, each as it is here")
+        let_go(store, seal, shelf, now - timedelta(days=place.keep_days), tell)
+    finally:
+        shelf.close()
+    return Moved(len(names) + away, counts(store)[1], clear(store))
+
+
+def move_home(store: Store, tell: Tell = lambda _: None) -> Moved:
+    """Brings the whole memory home, and has the server drop it once all of it is here.
+
+    Raises:
+        BadMemory: it is at home.
+        NotReached, Incomplete: not all of it can be had; what is here is here, the server keeps all.
+    """
+    place = place_of(store)
+    if place is None:
+        raise BadMemory("the memory is on this device already")
+    try:
+        shelf = reach(store)
+    except NotThere:
+        if counts(store)[1]:
+            raise
+        unsettle(store)  # all was here and dropped there, and then the power failed
+        return Moved(0, 0, clear(store))
+    try:
+        rows = bring_home(store, place.seal(), shelf, tell)
+        shelf.drop()
+    finally:
+        shelf.close()
+    unsettle(store)
+    with store.transaction() as db:
+        note_traces(db)
+    return Moved(rows, 0, clear(store))
+
+
+def adopt(store: Store, place: Place, tell: Tell = lambda _: None) -> Moved:
+    """Takes a memory over on a new device, whose file is empty: all comes home, and stays on the server.
+
+    Args:
+        store: a memory with nothing in it.
+        place: where it lies, with the secret that its first device gave out (``recovery``).
+        tell: called with lines of progress.
+
+    Raises:
+        BadMemory: there is something in the file already.
+        NotReached: no server, or the secret is not that of the collection.
+        Incomplete: rows there cannot be opened.
+    """
+    if place_of(store) is None and _names(store):
+        raise BadMemory("this device has a memory already; take it over into a new one (--memory FILE)")
+    seal = place.seal()
+    shelf = MilvusShelf(place)
+    try:
+        if owner(shelf, seal) is None:
+            raise NotReached("the collection on the server is empty")
+        settle(store, place)
+        known = {row[0] for row in store.rows("SELECT row_id FROM hosted_away")}
+        known |= {seal.row_id(name) for name in (*_names(store), "owner")}
+        some: list[Content] = []
+        for row in shelf.every():
+            if row.row_id in known:
+                continue
+            try:
+                some.append(Content.decode(seal.open(*row)))
+            except NotSealed:
+                raise Incomplete(
+                    "a row on the server cannot be opened; ask its operator for a backup"
+                ) from None
+            if len(some) == BATCH:
+                _note_away(store, place, some)
+        _note_away(store, place, some)
+        rows = bring_home(store, seal, shelf, tell)
+        claim(shelf, seal, str(store.meta("device")))
+    finally:
+        shelf.close()
+    return Moved(rows, 0, "")
+
+
+def _note_away(store: Store, place: Place, some: list[Content]) -> None:
+    with store.transaction() as db:
+        mark_away(db, place.seal(), some)
+    some.clear()
+
+
+def _names(store: Store) -> list[str]:
+    return [
+        canonical(name)
+        for table in KEPT
+        for (name,) in store.rows(f"SELECT {sql_name(table, 'r')} FROM {table} r")
+    ]
