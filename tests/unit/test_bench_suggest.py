@@ -8,7 +8,7 @@ import pytest
 from test_bench_compare import MACHINE, result
 
 from os1_edge.bench.result import Result, Series, series
-from os1_edge.bench.suggest import Suggested, suggest, toml
+from os1_edge.bench.suggest import Suggested, quantisations, suggest, toml
 from os1_edge.config import Config
 
 
@@ -72,6 +72,16 @@ def test_the_better_recogniser_is_taken_only_where_it_is_quick_and_better() -> N
     assert found(200, 5.0) == "whisper-base"
     assert found(900, 5.0) == "whisper-tiny.en"
     assert found(200, 9.0) == "whisper-tiny.en"
+
+
+def test_other_quantisations_are_told_beside_the_one_that_was_pulled() -> None:
+    rows = []
+    for kind, rtf, wrong in (("as pulled", 0.2, 16.0), ("q5_1", 0.3, 18.0)):
+        of = {"model": "whisper-tiny.en", "quantisation": kind}
+        rows += [one(rtf, figure="rtf of set", **of), one(wrong, figure="wer in noise", **of)]
+    told = ["whisper-tiny.en as q5_1 takes 150% of the time, 18.0 % of words wrong in noise."]
+    assert quantisations(result(*rows)) == told
+    assert quantisations(result(*rows[:2])) == []
 
 
 def test_nothing_is_suggested_of_what_was_not_measured() -> None:

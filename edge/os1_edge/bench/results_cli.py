@@ -11,8 +11,8 @@ import click
 
 from os1_edge.bench.compare import compare as compared
 from os1_edge.bench.result import joined, load_result
+from os1_edge.bench.suggest import quantisations, toml
 from os1_edge.bench.suggest import suggest as suggested
-from os1_edge.bench.suggest import toml
 from os1_edge.tomlfile import BadFile
 
 FILE = click.Path(path_type=Path)
@@ -86,6 +86,7 @@ def suggest(file: Path, out: Path | None, force: bool) -> None:
     head = [
         f"Suggested by os1 bench suggest from a measurement of {result.made:%Y-%m-%d}:",
         f"{told.cpu}, {told.cores} cores, {told.memory_mb} MB. What is not here keeps its default.",
+        *quantisations(result),
         *(f"With care: {warning}." for warning in result.warnings),
     ]
     text = toml(settings, head)

@@ -48,6 +48,21 @@ def suggest(result: Result) -> list[Suggested]:
     return [setting for rule in rules for setting in rule(result)]
 
 
+def quantisations(result: Result) -> list[str]:
+    """What other roundings of the recogniser would change, in words: which one is used is no setting, the
+    models are pulled in the one that is best on the reference machine. Empty where none was measured."""
+    out = []
+    for row in _of(result, figure="rtf of set"):
+        kind, model = row.of["quantisation"], str(row.of["model"])
+        wrong = _one(result, model=model, quantisation=kind, figure="wer in noise")
+        pulled = _one(result, model=model, quantisation="as pulled", figure="rtf of set")
+        if kind == "as pulled" or wrong is None or pulled is None:
+            continue
+        told = f"{model} as {kind} takes {row.median / max(pulled.median, 1e-9):.0%} of the time"
+        out.append(f"{told}, {wrong.median:.1f} % of words wrong in noise.")
+    return out
+
+
 def toml(settings: Sequence[Suggested], head: Sequence[str]) -> str:
     """A settings file; each setting with its reason.
 
