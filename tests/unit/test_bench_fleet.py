@@ -86,6 +86,7 @@ def test_the_knee_is_told_with_what_it_does_not_prove() -> None:
     assert "not with 40, where the client was late itself" in knee_in_words([load(20, 0.1), late])
     assert knee_in_words([load(20, 0.1), load(40, 3.0)]).endswith("not with 40")
     assert knee_in_words([late]) == "kept up with none of these"
+    assert knee_in_words([]) == "no load was tried to its end"
 
 
 def test_machines_grow_with_wearers_and_shrink_with_a_faster_model() -> None:

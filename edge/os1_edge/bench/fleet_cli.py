@@ -125,6 +125,8 @@ def _told(loads: Sequence[Load], load_before: float) -> list[str]:
 def knee_in_words(loads: Sequence[Load]) -> str:
     """What was found, and what it is no proof of."""
     best = knee(loads)
+    if not loads:
+        return "no load was tried to its end"
     if best is None:
         return "kept up with none of these"
     rate = best.asked / best.seconds
