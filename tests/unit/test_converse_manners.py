@@ -162,6 +162,47 @@ def test_a_memory_that_the_prompt_holds_is_spoken(sentence: str, evidence: str) 
     assert unfounded(sentence, evidence) is None
 
 
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("You love mango.", "I am hungry."),
+        ("Your sister Anna will be there.", "My sister is coming."),
+        ("How about calling your sister Anna?", "I feel alone."),
+        ("I know that you love skiing.", "Hello."),
+        ("You used to play the violin.", "I am bored."),
+        ("Your dog will cheer you up.", "I am sad."),
+        ("You live in Paris.", "I am going home."),
+        ("You have a brother, don't you?", "I feel alone."),
+        ("You visited Rome and loved it.", "I booked a holiday."),
+        ("You are allergic to nuts.", "Fact: You are allergic to mango\nCan I eat this?"),
+    ],
+)
+def test_the_wearers_life_is_not_made_up_without_a_word_of_remembering(sentence: str, evidence: str) -> None:
+    heard = evidence.splitlines()[-1]
+    assert unfounded(sentence, evidence, heard)
+    assert Editor(heard, evidence).take(sentence).kind == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "heard"),
+    [
+        ("I know that you love tea.", "I love tea."),
+        ("Would you like some tea?", "I am tired."),
+        ("If you like jazz, put it on.", "I am bored."),
+        ("I hope you enjoy the film.", "I am going out."),
+        ("You could call your sister.", "I feel alone."),
+        ("As you like.", "I will go now."),
+        ("Your mother will be fine.", "I worry about my mum."),
+        ("You would love Lisbon.", "I want to travel."),
+        ("You have a big heart.", "I gave him my coat."),
+        ("You did so well!", "I passed the exam."),
+        ("Your friends are lucky to have you.", "I cooked for all of them."),
+    ],
+)
+def test_kind_words_and_advice_are_no_false_memories(sentence: str, heard: str) -> None:
+    assert unfounded(sentence, heard, heard) is None
+
+
 def test_where_a_thing_of_the_wearers_is_is_not_made_up() -> None:
     heard = "Where is the spare key?"
     assert Editor(heard, heard).take("The spare key is in your backpack.").kind == "wrong"

@@ -128,7 +128,7 @@ async def answered(
         rules = RecallRules(remember.limit, remember.min_similarity, derived=False)
         memory = Memory(store, embedder, rules)
         try:
-            await _tell(memory, case, suite)
+            await tell(memory, case, suite)
             replier = Replier(config, Router(engine, None, Clock()), memory)
             asked = await replier.prepare(case.heard, suite.now, case.scene)
             outcome = Outcome()
@@ -140,7 +140,8 @@ async def answered(
     return Judged(case, reply, outcome.route or "model", case.judge(reply))
 
 
-async def _tell(memory: Memory, case: Case, suite: Suite) -> None:
+async def tell(memory: Memory, case: Case, suite: Suite) -> None:
+    """What was said on the days before goes into ``memory``, and through its night."""
     lines = sorted([*suite.background, *case.told], key=lambda told: -told.days_ago)
     for number, told in enumerate(lines):
         at = suite.now - timedelta(days=told.days_ago, minutes=len(lines) - number)

@@ -226,8 +226,9 @@ class Ahead:
         return replace(thoughts, reasons=(*thoughts.reasons, f"{RETRIEVAL}: {fit.reason}"))
 
     async def _decided(self, strategy: Strategy, conversation: str) -> Strategy:
-        steps = " ".join(f"{n}. {step}" for n, step in enumerate(strategy.steps, 1))
-        answer = await self._ask(DECIDE, objective=strategy.objective, steps=steps, conversation=conversation)
+        answer = await self._ask(
+            DECIDE, objective=strategy.objective, steps=strategy.numbered, conversation=conversation
+        )
         return decided(strategy, answer) if answer is not None else strategy
 
     async def _ask(self, job: LanguageJob[A], **slots: str) -> A | None:

@@ -124,7 +124,12 @@ class RetrievalAgent:
             answer = await ask(self._engine, REPORT, notes=notes, conversation=conversation)
         except (EngineError, TimeoutError):
             return ""
-        return faithful(answer.report, f"{notes} {_TOLD_OF}") if answer is not None else ""
+        return reported(answer.report, notes) if answer is not None else ""
+
+
+def reported(text: str, notes: str) -> str:
+    """The sentences of the reporter's ``text`` that say no more than ``notes``."""
+    return faithful(text, f"{notes} {_TOLD_OF}")
 
 
 def joined(hits: Sequence[Hit]) -> str:

@@ -66,6 +66,11 @@ class Strategy:
         """The step that comes next; the last one again when all are done."""
         return self.steps[min(self.done, len(self.steps) - 1)]
 
+    @property
+    def numbered(self) -> str:
+        """The steps as the decider reads them: "1. affirm the feeling 2. ask what happened"."""
+        return " ".join(f"{n}. {step}" for n, step in enumerate(self.steps, 1))
+
 
 COMFORT = "give comfort"
 LISTEN = "listen"
