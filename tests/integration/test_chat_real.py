@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -138,3 +139,49 @@ def test_ctrl_c_ends_it_without_a_word_of_complaint(machine: dict[str, str], tmp
         chat.kill()
     assert (chat.returncode, complaint) == (0, "")
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_reader_that_goes_away_ends_it_and_what_was_said_is_kept(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
+    memory = tmp_path / "memory.db"
+    chat = subprocess.Popen(
+        [*OS1, "--memory", str(memory)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=machine,
+    )  # fmt: skip
+    try:
+        assert chat.stdin is not None
+        assert chat.stdout is not None
+        chat.stdin.write("What time is it?\nWho are you?\nWhat day is it?\n")
+        chat.stdin.flush()
+        assert chat.stdout.readline() == "you   What time is it?\n"
+        chat.stdout.close()
+        _, complaint = chat.communicate(timeout=60)
+    finally:
+        chat.kill()
+    assert (chat.returncode, complaint) == (1, "")
+    store = Store(memory, load_or_make(Path(machine["OS1_KEY_FILE"])))
+    assert [turn.heard for turn in store.turns()][:1] == ["What time is it?"]
+    store.close()
+
+
+def test_on_a_full_disk_what_is_not_kept_is_told_and_what_was_kept_stays(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
+    memory = tmp_path / "memory.db"
+    assert chatted(machine, "--memory", str(memory), typed="What time is it?").returncode == 0
+    room = memory.stat().st_size
+    ran = subprocess.run(
+        [*OS1, "--memory", str(memory)], input="Who are you?\n" * 12, capture_output=True, text=True,
+        env=machine, timeout=200, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )  # fmt: skip
+    assert ran.returncode == 1
+    assert "not kept: the memory cannot be written: make room" in ran.stdout
+    assert "os1: of the lines, " in ran.stderr
+    assert "Traceback" not in ran.stderr
+    store = Store(memory, load_or_make(Path(machine["OS1_KEY_FILE"])))
+    heard = [turn.heard for turn in store.turns()]
+    assert heard[0] == "What time is it?"
+    assert len(heard) == 1 + ran.stdout.count("os-1") - ran.stdout.count("not kept")
+    store.close()
