@@ -12,7 +12,7 @@ import pytest
 from plainfile import plain_bytes
 
 from os1_edge.events import RealtimeContext
-from os1_edge.remember import derived, forget, retention
+from os1_edge.remember import derived, erase, forget, retention
 from os1_edge.remember.rows import ProfileEntry, Source, StoredEvent, StoredSummary
 from os1_edge.remember.store import Store, Vector
 from os1_edge.remember.trash import Window, purge_due
@@ -128,6 +128,22 @@ def test_nothing_that_could_be_undone_is_left_in_the_bytes_when_its_time_is_over
     assert purge_due(life.store, window.until) == ""
     assert life.traces(rows[10:50]) == []
     assert len(life.traces(rows[:10] + rows[50:])) == 6 * 60
+
+
+def test_nothing_is_left_in_the_bytes_when_clearing_them_was_broken_off_and_begun_again(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erase, "ASK_EVERY", 100)  # it is a small file
+    rows = list(life.words)
+    plan = forget.foresee(life.store, [("turn", row) for row in rows[20:40]])
+    forget.carry_out(life.store, plan, clear_file=False)
+    assert erase.clear(life.store, lambda: True) != ""
+    life.store.close()
+    life.store = Store(life.file, KEY)
+    assert erase.has_traces(life.store)
+    assert erase.clear(life.store, lambda: False) == ""
+    assert life.traces(rows[20:40]) == []
+    assert len(life.traces(rows[:20] + rows[40:])) == 6 * 80
 
 
 def test_nothing_that_could_be_undone_is_left_after_a_forgetting_for_good(life: Life) -> None:

@@ -23,7 +23,7 @@ from os1_edge.remember.rows import Job, seconds
 from os1_edge.remember.sessions import GAP_S
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
-from os1_edge.remember.trash import end_due, purge_due
+from os1_edge.remember.trash import end_due, to_clear
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,8 @@ SLICE_S = 0.05
 transaction costs twice as much of a night."""
 
 IDLE_S = 300.0
-"""Silence after which the file may be written anew, for which recall has to wait: 10 s after ten years."""
+"""Silence after which the file may be written anew. Recall goes on beside it, but it takes the machine 10 s
+after ten years; speech breaks it off."""
 
 TIDY_S = 600.0
 """How often to look for what ended by nothing more happening."""
@@ -103,6 +104,10 @@ class Desk(Protocol):
         """Does ``work`` in the memory's thread."""
         ...
 
+    async def clear(self, stop: Callable[[], bool]) -> str:
+        """Leaves nothing deleted in the file, unless told to ``stop``."""
+        ...
+
 
 class Consolidator:
     """Makes memories of what happened: summaries, index keys, importance, profile, habits."""
@@ -127,7 +132,7 @@ class Consolidator:
         while True:
             await quiet.wait()
             self._memory.news.clear()
-            await self._memory.run(self._tidy, now())
+            await self._tidied(now(), quiet)
             await self._by_rule(quiet)
             while (done := await self._one(quiet)) != "nothing waits":
                 if done == "later":
@@ -147,7 +152,7 @@ class Consolidator:
         """
         quiet = quiet or Quiet()
         if now is not None:
-            await self._memory.run(self._tidy, now)
+            await self._tidied(now, quiet)
         done = await self._by_rule(quiet)
         while quiet.is_set() and (did := await self._one(quiet)) != "nothing waits":
             if did == "later":
@@ -155,16 +160,20 @@ class Consolidator:
             done += (did == "done") + await self._by_rule(quiet)
         return done
 
-    def _tidy(self, now: datetime) -> None:
-        """Ends what nothing more can belong to, and what could be undone for a while."""
+    async def _tidied(self, now: datetime, quiet: Quiet) -> None:
+        if await self._memory.run(self._tidy, now):
+            await self._memory.clear(lambda: not quiet.is_set())
+
+    def _tidy(self, now: datetime) -> bool:
+        """Ends what nothing more can belong to, and what could be undone for a while; returns whether the
+        file is to be written anew."""
         store = self._memory.store
         end_due(store, now)
-        if _is_idle(store, now):
-            purge_due(store, now)
         self._memory.timeline.close_stale(now)
         for (last,) in unsummarised(store, now, self._memory.session_gap_s):
             derived.add_job(store, "summarise", "turn", last)
         end_stale_habits(store, now)
+        return _is_idle(store, now) and to_clear(store)
 
     async def _by_rule(self, quiet: Quiet) -> int:
         """Does all that waits where there is no writer, a slice at a time; returns how many chores that were.

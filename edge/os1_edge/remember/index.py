@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from threading import RLock
+from threading import Event, RLock
 from typing import Any
 
 from os1_edge.remember.connection import connect, unlock
@@ -25,6 +25,12 @@ SCORED, LEAST_SCORED, MORE_FROM = 10, 75, 1000
 thousand memories. Each is read out of an encrypted page. 100 hold 99.9 % of the nearest 10 of 50,000 made-up
 memories, and 83 % of 200,000; 275 hold 99 % of these."""
 
+
+ADOPT_S = 1.0
+"""How long to wait for who reads, to spare the next one reading all signs anew. Not for ever: a reader that
+goes on to write would wait for the end of ``beside``."""
+
+_OTHERS_COMMITS = "PRAGMA data_version"
 
 UIDS_ALIKE = 1024
 """Rows made one after the other whose uids begin alike: so their entries in the index over uids lie in a few
@@ -47,6 +53,9 @@ class Index:
         """
         self.path, self._key = path, key
         self._lock = RLock()
+        self._calm = Event()
+        """Nothing writes the file anew (``beside``)."""
+        self._calm.set()
         self._db = connect(path, key)
         self._signs = Signs(self._db)
         self.origin = uuid.uuid4().hex[:12]
@@ -63,7 +72,7 @@ class Index:
     @contextmanager
     def transaction(self) -> Iterator[Any]:
         """Everything written inside is kept, or nothing of it. One inside another joins it."""
-        with self._lock:
+        with self._undisturbed():
             if self._db.in_transaction:
                 yield self._db
                 return
@@ -85,15 +94,36 @@ class Index:
 
     @contextmanager
     def beside(self) -> Iterator[Any]:
-        """A second connection, for what would disturb the first: a change of ``temp_store`` drops a
-        connection's temporary tables and triggers, which recall lives on. The other threads wait."""
-        with self._lock:
+        """A second connection, to write the file anew and change no row of it, which may take seconds: those
+        who read go on meanwhile, those who write wait. A change of ``temp_store`` would drop the temporary
+        tables and triggers of the first, which recall lives on."""
+        with self._undisturbed():
+            self._calm.clear()
+        try:
             db = unlock(self.path, self._key)
             try:
                 db.execute("PRAGMA secure_delete = ON")
+                before = db.execute(_OTHERS_COMMITS).fetchone()
                 yield db
+                if self._lock.acquire(timeout=ADOPT_S):
+                    try:
+                        self._signs.still_true(lambda: db.execute(_OTHERS_COMMITS).fetchone() == before)
+                    finally:
+                        self._lock.release()
             finally:
                 db.close()
+        finally:
+            self._calm.set()
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """The lock, while nothing writes the file anew."""
+        while True:
+            self._calm.wait()
+            with self._lock:
+                if self._calm.is_set():  # else that began just now
+                    yield
+                    return
 
     def new_uid(self) -> bytes:
         """A uid for a row, 16 random bytes; those of ``UIDS_ALIKE`` rows begin alike."""

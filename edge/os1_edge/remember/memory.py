@@ -1,4 +1,6 @@
-"""The memory as the rest of the runtime sees it: keep, recall, learn. Works in one worker thread."""
+"""The memory as the rest of the runtime sees it: keep, recall, learn. Works in one worker thread; in another
+the file is written anew, beside which recall goes on.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from os1_edge.remember import derived
 from os1_edge.remember.about import about, foresee_about
 from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
+from os1_edge.remember.erase import clear
 from os1_edge.remember.forget import SAME_WORDS_S, Forgetting, Receipt, Row, carry_out, foresee, within
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.learning import learn_turn, withdraw
@@ -24,7 +27,7 @@ from os1_edge.remember.rows import now as machine_time
 from os1_edge.remember.sessions import GAP_S, session_of
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
-from os1_edge.remember.trash import UNDO_S, Undoable, Window, end_due, purge, undoable
+from os1_edge.remember.trash import UNDO_S, Undoable, Window, end_all, end_due, undoable
 from os1_edge.remember.undo import Restored, undo
 from os1_edge.remember.used import keep_used
 
@@ -67,11 +70,19 @@ class Memory:
         self.news = asyncio.Event()
         """Set when something was kept; ``Consolidator`` clears it."""
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="memory")
+        self._cleaner = ThreadPoolExecutor(1, thread_name_prefix="memory-file")
+        self._cleaning = asyncio.Lock()
+        self._calm = asyncio.Event()
+        """Nothing writes the file anew."""
+        self._calm.set()
+        self._closing = False
         self._courier = _courier_of(store)
         self._worker.submit(self._recall.warm)
 
     def close(self) -> None:
-        """Ends the worker and closes the file."""
+        """Ends the workers and closes the file."""
+        self._closing = True
+        self._cleaner.shutdown()
         self._worker.shutdown()
         self._recall.close()
         if self._courier is not None:
@@ -83,7 +94,7 @@ class Memory:
     ) -> list[Hit]:
         """What to remember for ``heard``; texts ``in_view`` of the prompt already are left out, and what is
         only linked where ``budget_s`` seconds do not suffice."""
-        return await self.run(lambda: self._recall.recall(heard, now, in_view, budget_s=budget_s))
+        return await self._at_once(lambda: self._recall.recall(heard, now, in_view, budget_s=budget_s))
 
     async def keep_turn(
         self,
@@ -125,7 +136,7 @@ class Memory:
 
     async def profile(self) -> list[ProfileEntry]:
         """The profile as it stands."""
-        return await self.run(self.store.profile)
+        return await self._at_once(self.store.profile)
 
     async def events(self) -> list[DailyEvent]:
         """The daily events, oldest first; the one that still goes on as it stands."""
@@ -158,12 +169,12 @@ class Memory:
             until: the same; ``None``: up to the present.
             now: the same; the window to undo it begins then. ``None``: this machine's.
             undo_for_s: how long ``undo_forget`` can take it back; 0: it is gone at once, and with it what
-                could be undone before, which takes seconds in a big file.
+                could be undone before, which takes seconds in a big file (``clear``).
 
         Raises:
             ValueError: ``undo_for_s`` is below 0 or more than a week.
         """
-        return await self.run(self._forget, lambda: self._foresee_span(since, until), now, undo_for_s)
+        return await self._forget(lambda: self._foresee_span(since, until), now, undo_for_s)
 
     async def forget_about(
         self, what: str, *, now: datetime | None = None, undo_for_s: float = UNDO_S
@@ -174,13 +185,13 @@ class Memory:
         Raises:
             ValueError: there is no word in ``what``, or as there.
         """
-        return await self.run(self._forget, lambda: self._foresee_about(what), now, undo_for_s)
+        return await self._forget(lambda: self._foresee_about(what), now, undo_for_s)
 
     async def forget_rows(
         self, rows: Iterable[Row], *, now: datetime | None = None, undo_for_s: float = UNDO_S
     ) -> Receipt:
         """Forgets rows (kind, id), such as the wearer points at. Otherwise as ``forget_span``."""
-        return await self.run(self._forget, lambda: foresee(self.store, rows), now, undo_for_s)
+        return await self._forget(lambda: foresee(self.store, rows), now, undo_for_s)
 
     async def undo_forget(self, now: datetime | None = None) -> Restored | None:
         """Takes the latest forgetting back; ``None``: there is none, or its time was over at ``now``."""
@@ -194,10 +205,28 @@ class Memory:
 
     async def purge(self) -> str:
         """Makes what was forgotten final, now; returns why traces may still be in the file, if so."""
-        return await self.run(purge, self.store)
+        await self.run(end_all, self.store)
+        return await self.clear()
+
+    async def clear(self, stop: Callable[[], bool] = lambda: False) -> str:
+        """Leaves nothing of what was forgotten in the file; returns why that was not possible, if so. It
+        takes 10 s after ten years, in which recall goes on and all else waits. ``stop``: see ``erase``."""
+        async with self._cleaning:
+            self._calm.clear()
+            try:
+                return await asyncio.get_running_loop().run_in_executor(
+                    self._cleaner, clear, self.store, lambda: self._closing or stop()
+                )
+            finally:
+                self._calm.set()
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """Does ``work`` in the memory's thread, after what waits there."""
+        await self._calm.wait()
+        return await self._at_once(work, *args)
+
+    async def _at_once(self, work: Callable[..., T], *args: object) -> T:
+        """The same for what only reads: not even the file's being written anew is waited for."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *args)
 
     def embed_missing(self) -> int:
@@ -275,10 +304,16 @@ class Memory:
     def _foresee_about(self, what: str) -> Forgetting:
         return foresee_about(self.store, what, about(self.store, what))
 
-    def _forget(self, plan: Callable[[], Forgetting], now: datetime | None, undo_for_s: float) -> Receipt:
+    async def _forget(
+        self, plan: Callable[[], Forgetting], now: datetime | None, undo_for_s: float
+    ) -> Receipt:
         undo = Window.of(now or machine_time(), undo_for_s)
+        receipt = await self.run(self._carry_out, plan, undo)
+        return receipt if undo else replace(receipt, left=await self.clear())
+
+    def _carry_out(self, plan: Callable[[], Forgetting], undo: Window | None) -> Receipt:
         self.timeline.forget_state()
-        receipt = carry_out(self.store, plan(), undo=undo)
+        receipt = carry_out(self.store, plan(), clear_file=False, undo=undo)
         self.vectors_missing = True
         return receipt
 

@@ -11,6 +11,7 @@ with the memories' signs the best of these.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,15 @@ class Signs:
         self._kinds = None
         self._touched.clear()
 
+    def still_true(self, unchanged: Callable[[], bool]) -> None:
+        """The file was written anew by another connection. ``unchanged``: whether that changed no row."""
+        version = self._committed()
+        if unchanged():
+            self._version = version
+
+    def _committed(self) -> int:
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
     def nearest(self, kind: str, vector: Vector, k: int) -> list[int]:
         """The ids of the items of ``kind`` nearest to ``vector`` as far as signs tell, nearest first, and of
         those that they cannot tell apart the newest.
@@ -81,7 +91,7 @@ class Signs:
             self.forget()
 
     def _fresh(self) -> dict[str, _Bank]:
-        version = int(self._db.execute("PRAGMA data_version").fetchone()[0])
+        version = self._committed()
         if self._kinds is None or version != self._version:
             self._touched.clear()
             self._version, self._kinds = version, self._read_all()

@@ -71,9 +71,14 @@ def undoable(store: Store) -> list[Undoable]:
 
 def purge(store: Store) -> str:
     """Makes all forgettings final, now; returns why traces may still be in the file, if so."""
+    end_all(store)
+    return clear(store)
+
+
+def end_all(store: Store) -> None:
+    """Makes all forgettings final; their traces are in the file yet."""
     with store.transaction() as db:
         empty(db)
-    return clear(store)
 
 
 def end_due(store: Store, now: datetime) -> bool:
@@ -103,11 +108,13 @@ def _set_back(store: Store, now: datetime) -> None:
 def purge_due(store: Store, now: datetime) -> str:
     """Makes those final whose time is over, and clears what an interrupted forgetting left in the file; cheap
     where there is neither. Returns as ``purge``."""
-    ended = end_due(store, now)
-    waiting = store.rows("SELECT count(*) FROM trash_batches")[0][0]
-    if not ended and (waiting or not has_traces(store)):
-        return ""  # while something waits to be final, the file is cleared with it
-    return clear(store)
+    return clear(store) if end_due(store, now) or to_clear(store) else ""
+
+
+def to_clear(store: Store) -> bool:
+    """Whether traces are in the file that need not stay: while something waits to be final, it is cleared
+    with that."""
+    return has_traces(store) and not store.rows("SELECT 1 FROM trash_batches LIMIT 1")
 
 
 def empty(db: Any, newest: int | None = None) -> None:
