@@ -102,23 +102,23 @@ def options(model: ModelSettings, per_replica: int) -> dict[str, Any]:
     }
 
 
-def bind(kind: Kind, name: str, make: Callable[[], Any], told: dict[str, Any]) -> Any:
+def bind(replica: type, name: str, make: Callable[[], Any], told: dict[str, Any]) -> Any:
     """An application of one deployment.
 
     Args:
-        kind: what the engine is.
+        replica: one of the classes of `replica`.
         name: of the model.
         make: makes the engine, in the replica.
         told: from `options`.
     """
-    return serve.deployment(**told)(_CLASSES[kind]).options(name=name).bind(make)
+    return serve.deployment(**told)(replica).options(name=name).bind(make)
 
 
 def application(model: dict[str, Any]) -> Any:
     """The app builder of Serve config files. `model`: a `[[models]]` table of server.toml."""
     read = ModelSettings.model_validate(model)
     told = options(read, places_of(read))
-    return bind(kind_of(read), read.name, partial(engine_of, model), told)
+    return bind(_CLASSES[kind_of(read)], read.name, partial(engine_of, model), told)
 
 
 def deploy(models: Sequence[ModelSettings]) -> None:

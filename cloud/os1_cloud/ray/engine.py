@@ -16,7 +16,7 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import BackPressureError, RayServeException
 
 from os1_cloud.engines import EngineBusy, EngineLost, Finished, Piece, Prompt
-from os1_cloud.ray.parcels import SILENCE_S, Parcel, read_end, write_prompt
+from os1_cloud.ray.parcels import SILENCE_S, Parcel, again, read_end, write_prompt
 
 RETRY_S = 0.5
 """When to come back after a replica was lost or all were full: another one is found within milliseconds."""
@@ -168,22 +168,6 @@ class RayVoice(_Elsewhere):
             except EngineLost:
                 if spoken or attempt == 2:
                     raise
-
-
-def again(prompt: Prompt, said: list[str], vision: bool) -> Prompt | None:
-    """The prompt that goes on where a lost replica stopped; None: there is no such prompt.
-
-    Args:
-        prompt: as it was asked first.
-        said: the pieces so far, at most one token each more than there were.
-        vision: whether the model looks at pictures; those know no prefix.
-    """
-    if not said:
-        return prompt
-    if prompt.json_schema or vision:
-        return None
-    left = prompt.max_tokens - len(said)
-    return replace(prompt, prefix=prompt.prefix + "".join(said), max_tokens=left) if left > 0 else None
 
 
 async def _next(response: Any) -> Any:

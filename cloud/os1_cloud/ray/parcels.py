@@ -7,7 +7,7 @@ exceptions: Ray would log their traces.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final, Literal
 
 from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, TooLong, Turn
@@ -62,3 +62,19 @@ def read_end(end: tuple[Any, ...]) -> Finished | None:
         return None
     why: Literal["stop", "length"] = end[1]
     return Finished(why, *end[2:5])
+
+
+def again(prompt: Prompt, said: list[str], vision: bool) -> Prompt | None:
+    """The prompt that goes on where a lost replica stopped; None: there is no such prompt.
+
+    Args:
+        prompt: as it was asked first.
+        said: the pieces so far, at most one token each more than there were.
+        vision: whether the model looks at pictures; those know no prefix.
+    """
+    if not said:
+        return prompt
+    if prompt.json_schema or vision:
+        return None
+    left = prompt.max_tokens - len(said)
+    return replace(prompt, prefix=prompt.prefix + "".join(said), max_tokens=left) if left > 0 else None

@@ -1,4 +1,4 @@
-"""A Ray cluster of this machine's own processes: a head and more nodes, each in a folder of its own, ended by id.
+"""A Ray cluster of this machine's own processes: a head and more nodes, each in its own folder, ended by id.
 
 Loopback only; tokens set; `ray stop` is never called, it would end other people's clusters.
 """
@@ -16,36 +16,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-HERE = "127.0.0.1"
+HERE = "127.0.0.{}"
+"""Of each node its own; Ray takes the first, 127.0.0.1, for the machine's address on the network."""
 STORE_BYTES = 100 * 1024**2
 """Of the object store of a node: answers do not go through it."""
-START_S = 60.0
+START_S = 120.0
+KILL_S = 5.0
+MARK = "OS1_RAY_NODE"
 FIRST_PORT, LAST_PORT = 20_000, 29_000
 """Where ports are looked for: below the kernel's ephemeral ones."""
 
 
 class Node:
-    """One node: `ray start` and all that it started, which share a session's id in their environment."""
+    """One node: `ray start` and all that it started."""
 
     def __init__(self, mark: str, folder: Path) -> None:
+        """`mark`: in the environment of its processes and of no other's."""
         self.mark, self.folder = mark, folder
 
-    def processes(self) -> list[int]:
-        """Ids of the node's processes."""
-        found = []
+    def processes(self) -> set[int]:
+        """Ids of the node's processes: those marked and their children, who may have written their title over
+        the mark."""
+        parents, found = dict[int, int](), set[int]()
+        mark = f"{MARK}={self.mark}".encode()
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 with suppress(OSError):
-                    if f"OS1_RAY_NODE={self.mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                        found.append(int(entry.name))
+                    parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                    if mark in (entry / "environ").read_bytes().split(b"\0"):
+                        found.add(int(entry.name))
+        while more := {pid for pid, parent in parents.items() if parent in found} - found:
+            found |= more
         return found
 
     def kill(self) -> None:
         """Ends all of it at once, as if the machine had stopped."""
-        for _ in range(20):
-            there = [pid for pid in self.processes() if pid != os.getpid()]
-            if not there:
-                return
+        until = time.monotonic() + KILL_S
+        while (there := self.processes()) and time.monotonic() < until:
             for pid in there:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -55,10 +62,10 @@ class Node:
 class Cluster:
     """A head and its nodes."""
 
-    def __init__(self, folder: Path, cpus: float) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder, self._ports = folder, ports()
         self.port = next(self._ports)
-        self.address = f"{HERE}:{self.port}"
+        self.address = f"{HERE.format(2)}:{self.port}"
         self.nodes: list[Node] = []
         self.environment = {
             **os.environ,
@@ -66,27 +73,29 @@ class Cluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(16),
             "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
             "RAY_raylet_start_wait_time_s": "60",
             # Two missed in a row and a node is dead: its processes are of this machine and end with it.
             "RAY_health_check_period_ms": "1000",
             "RAY_health_check_failure_threshold": "2",
+            # The autoscaler's figures each second, not each ten.
+            "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "1",
+            "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "1",
         }
-        self.add(cpus, head=True)
 
-    def add(self, cpus: float, head: bool = False, **resources: float) -> Node:
-        """Starts one more node.
+    def add(self, cpus: int, **resources: float) -> Node:
+        """Starts one more node; the first is the head.
 
         Raises:
             RuntimeError: it does not start; the message is what Ray said.
         """
-        mark = secrets.token_hex(8)
+        head, mark = not self.nodes, secrets.token_hex(8)
         folder = self._folder / f"n{len(self.nodes)}"
         folder.mkdir()
         node = Node(mark, folder)
         self.nodes.append(node)
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--node-ip-address={HERE}"]
-        command += [f"--num-cpus={cpus:g}", f"--object-store-memory={STORE_BYTES}", "--disable-usage-stats"]
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start"]
+        command.append(f"--node-ip-address={HERE.format(len(self.nodes) + 1)}")
+        command += [f"--num-cpus={cpus}", f"--object-store-memory={STORE_BYTES}", "--disable-usage-stats"]
         command += [f"--{name}={next(self._ports)}" for name in _PORTS]
         low = next(self._ports)
         for _ in range(30):
@@ -99,16 +108,19 @@ class Cluster:
             command += [f"--address={self.address}", f"--temp-dir={folder}"]
         if resources:
             command.append("--resources=" + str(resources).replace("'", '"'))
-        done = subprocess.run(
-            command,
-            env={**self.environment, "OS1_RAY_NODE": mark},
-            capture_output=True,
-            text=True,
-            timeout=START_S,
-            check=False,
-        )
+        log = folder / "start.log"
+        with log.open("w") as out:  # not a pipe: what it starts would hold that open
+            done = subprocess.run(
+                command,
+                env={**self.environment, MARK: mark},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                timeout=START_S,
+                check=False,
+            )
         if done.returncode:
-            raise RuntimeError(f"ray start failed: {(done.stderr or done.stdout).strip()[-800:]}")
+            raise RuntimeError(f"ray start failed: {log.read_text().strip()[-800:]}")
         return node
 
     def close(self) -> None:
@@ -135,25 +147,25 @@ def ports() -> Iterator[int]:
     for port in range(start, start + 1000):
         with socket.socket() as probe:
             try:
-                probe.bind((HERE, port))
+                probe.bind(("", port))
             except OSError:
                 continue
         yield port
 
 
 @contextmanager
-def cluster(cpus: float = 1.0) -> Iterator[Cluster]:
-    """A cluster with one node that this process has joined the environment of (not yet the cluster)."""
-    with tempfile.TemporaryDirectory(prefix="os1ray") as folder:
-        made = None
-        before = dict(os.environ)
+def cluster(*cpus: int) -> Iterator[Cluster]:
+    """A cluster with a node for each number of CPUs. Within, this process has its environment, and so does
+    what it starts."""
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="os1ray", ignore_cleanup_errors=True) as folder:
+        made = Cluster(Path(folder))
+        os.environ.update({k: v for k, v in made.environment.items() if k.startswith("RAY_")})
         try:
-            made = Cluster.__new__(Cluster)
-            made.__init__(Path(folder), cpus)  # type: ignore[misc]
-            os.environ.update({k: v for k, v in made.environment.items() if k.startswith("RAY_")})
+            for count in cpus:
+                made.add(count)
             yield made
         finally:
-            if made is not None and hasattr(made, "nodes"):
-                made.close()
+            made.close()
             os.environ.clear()
             os.environ.update(before)

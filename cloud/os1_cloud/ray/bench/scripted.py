@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,6 +17,7 @@ from ray.serve.config import ProxyLocation
 from os1_cloud.engines import Finished, Piece, Prompt
 from os1_cloud.engines.scripted import Scripted
 from os1_cloud.ray.deploy import APP, bind, options
+from os1_cloud.ray.replica import LanguageReplica
 from os1_cloud.settings import ModelSettings
 
 NAME = "scripted"
@@ -24,12 +28,14 @@ READ = 10
 
 
 class Remembering(Scripted):
-    """Says how much of a prompt it has read before, as an engine with a prompt cache does, and goes on counting
-    behind a prefix."""
+    """Says how much of a prompt it has read before, as an engine with a prompt cache does, and goes on
+    counting behind a prefix."""
 
     def __init__(self, first_s: float, token_s: float, slots: int) -> None:
         """See `Scripted`."""
         super().__init__(first_s, token_s, slots, NAME)
+        self.ended = 0.0
+        """When it stopped last: seconds of the machine's clock, the same in all its processes."""
         self._known: OrderedDict[str, None] = OrderedDict()  # bounded by SESSIONS
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
@@ -41,12 +47,28 @@ class Remembering(Scripted):
             while len(self._known) > SESSIONS:
                 self._known.popitem(last=False)
         number = prompt.prefix.count(" ")
-        async for part in super().generate(prompt):
-            if isinstance(part, Piece):
-                yield Piece(f"{number} ")
-                number += 1
-            else:
-                yield replace(part, cached_tokens=cached)
+        try:
+            async with aclosing(super().generate(prompt)) as parts:
+                async for part in parts:
+                    if isinstance(part, Piece):
+                        yield Piece(f"{number} ")
+                        number += 1
+                    else:
+                        yield replace(part, cached_tokens=cached)
+        finally:
+            self.ended = time.monotonic()
+
+
+class Watched(LanguageReplica):
+    """A replica that tells what it does."""
+
+    _engine: Remembering
+
+    async def state(self) -> dict[str, Any]:
+        """Its process, the answers at work, the words written so far, and when the last answer ended."""
+        engine = self._engine
+        told = {"pid": os.getpid(), "at_work": engine.at_work, "written": engine.written}
+        return told | {"ended": engine.ended}
 
 
 def model(replicas: int, slots: int, cpus: float = 0.5, **more: Any) -> ModelSettings:
@@ -67,5 +89,5 @@ def run(settings: ModelSettings, first_s: float, token_s: float, **told: Any) ->
     """
     serve.start(proxy_location=ProxyLocation.Disabled)
     make = partial(Remembering, first_s, token_s, settings.slots)
-    app = bind("language", NAME, make, options(settings, settings.slots) | told)
+    app = bind(Watched, NAME, make, options(settings, settings.slots) | told)
     serve.run(app, name=APP + NAME, route_prefix=None)
