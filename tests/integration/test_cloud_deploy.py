@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from prometheus_client.exposition import generate_latest
 
 from os1_cloud.core import Answerer
@@ -63,6 +64,13 @@ def test_the_compose_file_mounts_what_lies_beside_it() -> None:
                 assert source in compose["volumes"]
     build = compose["services"]["os1"]["build"]
     assert (DEPLOY / build["context"] / build["dockerfile"]).is_file()
+
+
+def test_the_compose_file_is_one_by_its_specification() -> None:
+    """check-jsonschema brings the schema along."""
+    checks = pytest.importorskip("check_jsonschema", reason="pip install check-jsonschema")
+    arguments = ["--builtin-schema", "vendor.compose-spec", str(DEPLOY / "compose.yaml")]
+    assert CliRunner().invoke(checks.main, arguments).exit_code == 0
 
 
 def test_there_is_time_to_drain_before_anything_is_killed() -> None:
