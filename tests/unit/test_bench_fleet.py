@@ -6,13 +6,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from test_bench_compare import result
 
 from os1_edge.bench.energy import Meter, spent
 from os1_edge.bench.fleet import Habits, Load, knee, next_step, of_the_morning, schedule
-from os1_edge.bench.fleet_cli import knee_in_words
+from os1_edge.bench.fleet_cli import fill, knee_in_words, pace_of
+from os1_edge.bench.result import series
 from os1_edge.bench.scale import Assumed, Measured, filled, need, table
 from os1_edge.bench.system import LINKS, Check, checks, link_run
 from os1_edge.replay.report import Report
+from os1_edge.tomlfile import BadFile
 
 HABITS = Habits((8.0, 12.0), (4, 8), 0.25)
 
@@ -56,6 +59,11 @@ def climbed(most: int, carries: int) -> list[Load]:
     while (count := next_step(loads, most)) is not None:
         loads.append(load(count, 0.1 if count <= carries else 5.0))
     return loads
+
+
+def test_a_load_in_which_nobody_asked_anything_is_no_knee() -> None:
+    assert load(1, 0.1, ok=0).kept_up
+    assert not load(1, 0.1, ok=0, failed=1).kept_up
 
 
 def test_loads_double_up_to_all_wearers() -> None:
@@ -107,6 +115,33 @@ def test_only_the_named_place_of_a_page_is_filled() -> None:
     assert filled(page, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb"
     with pytest.raises(ValueError, match="no place"):
         filled(page, "y", "new")
+
+
+def test_the_page_holds_what_was_measured_and_the_machines_it_means(tmp_path: Path) -> None:
+    page = tmp_path / "scale.md"
+    page.write_text(
+        "".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("inputs", "knee", "machines"))
+    )
+    paces = [("qwen2.5-0.5b", 100.0), ("qwen2.5-1.5b", 50.0)]
+    rows = [
+        series(f"{model} {figure}", "converse", "tok/s", [[pace]], of={"model": model, "figure": figure})
+        for model, pace in paces
+        for figure in ("prefill", "generation")
+    ]
+    result(*rows).write(tmp_path / "bench.json")
+    pace = pace_of(tmp_path / "bench.json")
+    assert pace[1] == "qwen2.5-1.5b"
+    fill(page, pace, HABITS, [load(10, 0.1), load(20, 5.0)], 0.2)
+    text = page.read_text()
+    assert "`prefill` 50" in text
+    assert "`served_a_second` 10" in text
+    assert "kept up with 10 wearers who talk all the time, 10 questions a second, not with 20" in text
+    assert "| 1,000,000 |" in text
+    with pytest.raises(BadFile, match="no load"):
+        fill(page, pace, HABITS, [load(20, 5.0)], 0.2)
+    with pytest.raises(BadFile, match="no load"):
+        fill(page, pace, HABITS, [load(1, 0.1, ok=0)], 0.2)
+    assert page.read_text() == text
 
 
 def test_the_tunnels_of_the_train_lie_where_the_session_is() -> None:

@@ -93,7 +93,7 @@ class Load:
     def failed(self) -> float:
         """Share of the questions that were not answered."""
         kept = self.codes["OK"] + self.codes["given up"]
-        return 1 - kept / max(1, self.asked)
+        return 1 - kept / self.asked if self.asked else 0.0
 
     def first(self, percent: float) -> float:
         """Percentile of the seconds to the first word; those that failed count as never."""
@@ -102,8 +102,8 @@ class Load:
 
     @property
     def kept_up(self) -> bool:
-        """Whether nearly all were answered in time."""
-        return self.failed <= REFUSED and self.first(95) <= BUDGET_S
+        """Whether nearly all were answered in time; where nothing was asked, nothing was too late."""
+        return not self.asked or (self.failed <= REFUSED and self.first(95) <= BUDGET_S)
 
     @property
     def by_client(self) -> bool:

@@ -30,7 +30,9 @@ Pace = tuple[Result, str, dict[str, float]]
 
 
 @click.command("fleet")
-@click.option("--wearers", type=click.IntRange(1, 100_000), default=3200, show_default=True, help="At most.")
+@click.option(
+    "--wearers", type=click.IntRange(1, 100_000), default=12_800, show_default=True, help="At most."
+)
 @click.option("--seconds", type=click.FloatRange(1, 3600), default=20.0, show_default=True, help="A load.")
 @click.option("--server", "address", help="host:port in plain text; without it one with a scripted engine.")
 @click.option("--token", default=TOKEN, help="The wearers' token, with --server.")
@@ -51,7 +53,7 @@ def fleet(
     """
     if (scale is None) != (bench is None):
         raise click.UsageError("--scale and --bench go together")
-    given = None if scale is None or bench is None else (scale, _pace(bench))
+    given = None if scale is None or bench is None else (scale, pace_of(bench))
     habits, before = of_the_morning(), state().load
     if address is not None:
         loads = _climbed(address, habits, wearers, seconds, [token])
@@ -66,7 +68,7 @@ def fleet(
     else:
         click.echo("\n".join(_told(loads, before)))
     if given is not None:
-        _fill(*given, habits, loads, before)
+        fill(*given, habits, loads, before)
 
 
 def _climbed(
@@ -138,7 +140,7 @@ def knee_in_words(loads: Sequence[Load]) -> str:
     return f"{told}, not with {over.wearers:,}{blamed}"
 
 
-def _pace(bench: Path) -> Pace:
+def pace_of(bench: Path) -> Pace:
     """The model that the machines are counted by, and its tokens a second.
 
     Raises:
@@ -152,10 +154,15 @@ def _pace(bench: Path) -> Pace:
     raise BadFile(bench, "has no language model in it; run os1 bench --only converse")
 
 
-def _fill(scale: Path, pace: Pace, habits: Habits, loads: Sequence[Load], load_before: float) -> None:
+def fill(scale: Path, pace: Pace, habits: Habits, loads: Sequence[Load], load_before: float) -> None:
+    """Writes what was measured into the places of ``scale``.
+
+    Raises:
+        BadFile: the page has no such places, or no load was kept up with.
+    """
     result, model, found = pace
     best = knee(loads)
-    if best is None:
+    if best is None or not best.asked:
         raise BadFile(
             scale, "is left as it is: the server kept up with no load, so that nothing was measured"
         )
