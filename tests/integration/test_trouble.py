@@ -20,8 +20,9 @@ from os1_cloud.auth import Tokens, read_tokens
 from os1_cloud.engines import Finished, Piece, Prompt
 from os1_cloud.ring import BYTES
 from os1_cloud.token_cli import token
-from os1_edge.offload.journal import Journal, Taken, read
+from os1_edge.offload.journal import Journal, read
 from os1_edge.offload.network import Quiet
+from os1_edge.offload.taken import Taken
 from os1_edge.offload.watch import FORGOTTEN_S, Watch
 from os1_proto.assist.v1 import assist_pb2 as pb
 

@@ -17,9 +17,10 @@ from os1_edge.offload.engine import Message
 from os1_edge.offload.estimate import LocalModel, Networks, PathEstimates, Quantiles, Rtt
 from os1_edge.offload.explain import sentences
 from os1_edge.offload.far import Accepted, Finished, Probed, Step, Stranger, TaskLoad, Text
-from os1_edge.offload.journal import KEPT, BadJournal, Journal, Taken, read
+from os1_edge.offload.journal import KEPT, BadJournal, Journal, read
 from os1_edge.offload.link import Link, Schedule
 from os1_edge.offload.network import Network, Quiet, costs, network
+from os1_edge.offload.taken import Taken
 from os1_edge.offload.watch import Watch
 
 
@@ -205,6 +206,46 @@ def test_not_even_a_probe_leaves_while_nothing_may() -> None:
 def object_named(name: str) -> object:
     """A model that is never asked."""
     return type("Here", (), {"name": name})()
+
+
+def test_totals_say_who_answered_what_how_late_and_for_how_many_both_worked() -> None:
+    journal = Journal()
+    for n, (to, answered, first_s, both) in enumerate(
+        [
+            ("cloud", "cloud", 0.3, False),
+            ("cloud", "local", 0.5, True),
+            ("cloud", "both", 0.2, False),
+            ("cloud", "cloud", 0.9, True),
+            ("local", "local", 0.1, False),
+            ("local", "local", 0.4, False),
+            ("cloud", "", None, False),
+        ]
+    ):
+        taken = Taken(f"2026-03-02T08:00:{n:02}.000", "reply", "online", to, "", 0.6, local_s=0.2)
+        taken.answered, taken.first_s, taken.both = answered, first_s, both
+        journal.note(taken, {})
+    for _ in range(3 * KEPT):  # what the journal no longer holds counts still
+        taken = Taken("2026-03-02T08:01:00.000", "caption", "offline", "local", "", 3.0)
+        taken.answered, taken.first_s = "local", 1.5
+        journal.note(taken, {})
+    totals = journal.totals.told()
+    assert totals["since"] == "2026-03-02T08:00:00.000"
+    assert totals["routes"] == {"reply": {"cloud": 5, "local": 2}, "caption": {"local": 60}}
+    assert totals["answered"]["reply"] == {"cloud": 2, "local": 3, "both": 1, "nobody": 1}
+    assert totals["late"]["reply"] == {"cloud": 1, "local": 0}
+    assert totals["links"] == {"online": 7, "offline": 60}
+    assert totals["both_at_work"] == {"local": 1, "cloud": 1}
+    assert totals["first_s"]["caption, local"] == {"p50": 1.5, "p95": 1.5, "count": 60}
+    assert totals["device_inside"] == 0.5  # of those that it answered as planned
+    lines = list(sentences(Offload(server="example.org:443"), journal))
+    assert (
+        "Since 2026-03-02 08:00:00, reply: answered 2 by the server, 3 on the device, 1 by the server, then "
+        "on the device, 1 not at all; 1 came late." in lines
+    )
+    assert (
+        "Both sides were at work for 2; the first word was said 1 times on the device and 1 times by the "
+        "server." in lines
+    )
 
 
 def journal_of(count: int, file: Path | None = None) -> Journal:

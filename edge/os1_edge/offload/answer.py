@@ -10,8 +10,8 @@ from typing import Any
 from os1_edge.offload.engine import Message
 from os1_edge.offload.far import Failure, FarError, Question
 from os1_edge.offload.hedge import Asked
-from os1_edge.offload.journal import Taken
 from os1_edge.offload.near import LETTERS, Near
+from os1_edge.offload.taken import Taken
 
 
 @dataclass(frozen=True, slots=True)

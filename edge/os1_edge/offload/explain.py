@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from os1_edge.config import Offload
-from os1_edge.offload.journal import Journal, Taken
+from os1_edge.offload.journal import Journal
+from os1_edge.offload.taken import Taken
+
+WHERE = {"local": "on the device", "cloud": "by the server", "both": "by the server, then on the device"}
+"""Sides in words."""
 
 
 def sentences(settings: Offload, journal: Journal) -> Iterator[str]:
@@ -14,6 +18,7 @@ def sentences(settings: Offload, journal: Journal) -> Iterator[str]:
     yield _rule(settings)
     if journal.status:
         yield from _status(journal.status)
+        yield from _totals(journal.status.get("totals", {}))
     for taken in journal.taken:
         yield _decision(taken)
 
@@ -46,9 +51,18 @@ def _status(status: dict[str, Any]) -> Iterator[str]:
         yield f"The server thinks {middle:.2f} s ({kind}), seldom over {high:.2f} s; {count} answers seen."
 
 
+def _totals(totals: dict[str, Any]) -> Iterator[str]:
+    for task, sides in totals.get("answered", {}).items():
+        made = ", ".join(f"{count} {WHERE.get(side, 'not at all')}" for side, count in sides.items())
+        late = sum(totals.get("late", {}).get(task, {}).values())
+        yield f"Since {totals['since'][:19].replace('T', ' ')}, {task}: answered {made}; {late} came late."
+    if both := totals.get("both_at_work"):
+        first = " and ".join(f"{count} times {WHERE.get(side, 'nobody')}" for side, count in both.items())
+        yield f"Both sides were at work for {sum(both.values())}; the first word was said {first}."
+
+
 def _decision(taken: Taken) -> str:
-    where = {"local": "on the device", "cloud": "by the server", "both": "by the server, then on the device"}
-    made = f"answered {where[taken.answered]}" if taken.answered in where else "not answered"
+    made = f"answered {WHERE[taken.answered]}" if taken.answered in WHERE else "not answered"
     first = f", first word after {taken.first_s:.2f} s" if taken.first_s is not None else ""
     due = f"due {taken.within_s:.2f} s"
     local = f"the device's own by {taken.local_s:.2f} s" if taken.local_s is not None else "not by the device"

@@ -14,41 +14,14 @@ from typing import Any
 
 import platformdirs
 
+from os1_edge.offload.taken import Taken
+from os1_edge.offload.totals import Totals
+
 KEPT = 20
 """Decisions: as many as somebody reads who wants to know why it answered like that."""
 
 LARGEST = 262_144
 """Bytes of a file that is read at most: one that is larger is not ours."""
-
-
-@dataclass(slots=True)
-class Taken:
-    """One decision and what came of it. Seconds from the question's being ready."""
-
-    at: str
-    """Date and time (ISO 8601)."""
-    task: str
-    link: str
-    route: str
-    """What was decided."""
-    why: str
-    within_s: float
-    """The budget for the first text."""
-    local_s: float | None = None
-    """Within this the device's first text was expected (p95); None: it cannot do that."""
-    cloud_s: float | None = None
-    """The same of the server."""
-    picture: str = ""
-    """How pictures left; "" where none did."""
-    answered: str = ""
-    """Which side: "local", "cloud"; "both": the device went on where the server broke off; "": none."""
-    first_s: float | None = None
-    both: bool = False
-    """Both sides were at work at once."""
-    outcome: str = ""
-    """What else happened, in words."""
-    regret_s: float | None = None
-    """By how much the other side would have been sooner, where that is known."""
 
 
 @dataclass(slots=True)
@@ -59,11 +32,14 @@ class Journal:
     status: dict[str, Any] = field(default_factory=dict)
     """The link and the estimates at the last write."""
     taken: deque[Taken] = field(default_factory=lambda: deque(maxlen=KEPT))
+    totals: Totals = field(default_factory=Totals)
+    """Of all since the start."""
 
     def note(self, taken: Taken, status: dict[str, Any]) -> None:
         """Keeps a decision."""
         self.taken.append(taken)
-        self.status = status
+        self.totals.note(taken)
+        self.status = status | {"totals": self.totals.told()}
 
     def write(self) -> None:
         """To the file, whole or not at all. Blocking; a disk that is full costs the journal, not a turn."""

@@ -23,11 +23,12 @@ from os1_edge.offload.budget import Allowance, Budget, budgets
 from os1_edge.offload.engine import EngineError, LanguageEngine, Message, Schema, Task
 from os1_edge.offload.far import Far, FarError, Question
 from os1_edge.offload.hedge import Asked, Outcome, race
-from os1_edge.offload.journal import Journal, Taken, stamp
+from os1_edge.offload.journal import Journal, stamp
 from os1_edge.offload.ladder import Pictures, Reencode, told
 from os1_edge.offload.link import Link
 from os1_edge.offload.near import LETTERS, Near
 from os1_edge.offload.route import Decision, Job, Rules, State, decide, reads_ahead, stays
+from os1_edge.offload.taken import Taken
 from os1_edge.offload.watch import Watch
 
 LOCAL = Decision("local", "no offload server is configured")

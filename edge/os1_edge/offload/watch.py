@@ -82,7 +82,7 @@ class Watch:
         self._costs: bool | None = None
         self.metered = self.draining = self.in_doubt = False
         """``in_doubt``: a question went unanswered, and no probe has been since."""
-        self.probes = 0
+        self.probes = self.outages = 0
 
     @property
     def path(self) -> PathEstimates:
@@ -233,6 +233,7 @@ class Watch:
             "inside": {task: round(late.inside, 3) for task, late in path.lateness.items()},
             "networks_known": len(self._networks),
             "probes": self.probes,
+            "outages": self.outages,
             "first_text_s": {
                 f"{task}, {'long' if long else 'short'}": [round(q.p50, 3), round(q.p95, 3), q.count]
                 for (task, long), q in self._first.items()
@@ -339,6 +340,7 @@ class Watch:
     def _lost_it(self, how: str, fault: Literal["link", "server"]) -> None:
         if not self._out:
             self._out = fault
+            self.outages += 1
             log.warning("the offload server %s; until it answers, replies are made here", how)
 
     def _recovered(self) -> None:
