@@ -63,7 +63,7 @@ def routes(turns: Sequence[Mapping[str, Any]], seconds: float) -> Iterator[str]:
         sides = {"the server": made.count("cloud"), "the device": made.count("local")}
         sides["no model"] = len(made) - sum(sides.values())
         told = ", ".join(f"{count} by {side}" for side, count in sides.items() if count) or "nothing asked"
-        yield f"{begin:4.0f}-{end:.0f} s  {words:32} {told}"
+        yield f"{begin:4.0f}-{end:<4.0f} s  {words:30}  {told}"
 
 
 def verdict(taken: Sequence[Mapping[str, Any]]) -> str:
