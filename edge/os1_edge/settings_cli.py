@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import click
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from os1_edge.config import Config, Profile, default_config_file, load_config
 
@@ -66,7 +69,8 @@ def commented(profile: Profile | None = None) -> str:
 def _lines(values: BaseModel, model: type[BaseModel], *, comments: bool, table: str = "") -> list[str]:
     plain: list[str] = []
     tables: list[str] = []
-    for name, field in model.model_fields.items():
+    said = meanings(model) if comments else {}
+    for name in model.model_fields:
         value = getattr(values, name)
         if isinstance(value, BaseModel):
             inner = f"{table}.{name}" if table else name
@@ -74,12 +78,25 @@ def _lines(values: BaseModel, model: type[BaseModel], *, comments: bool, table: 
             tables += ["", *([f"# {doc}"] if comments else []), f"[{inner}]"]
             tables += _lines(value, type(value), comments=comments, table=inner)
             continue
-        plain += _setting(name, field, value, comments=comments)
+        plain += _setting(name, said.get(name, ""), value, comments=comments)
     return plain + tables
 
 
-def _setting(name: str, field: FieldInfo, value: Any, *, comments: bool) -> list[str]:
-    said = [f"# {line}" for line in (field.description or "").splitlines()] if comments else []
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """What each setting of a section means: the string below it in the source. Read here and not by pydantic,
+    which would read it at each start of every command."""
+    (section,) = ast.parse(dedent(inspect.getsource(model))).body
+    assert isinstance(section, ast.ClassDef)
+    found = {}
+    for setting, below in pairwise(section.body):
+        match setting, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
+    return found
+
+
+def _setting(name: str, meaning: str, value: Any, *, comments: bool) -> list[str]:
+    said = [f"# {line}" for line in meaning.splitlines()]
     if value is None:
         return [*said, f"#{name} ="] if comments else []
     # JSON's strings, numbers, booleans and lists are TOML's.
