@@ -118,6 +118,19 @@ def test_the_interval_holds_the_true_ratio() -> None:
     assert held >= 90
 
 
+def test_a_machine_that_others_work_on_is_held_to_be_as_restless_as_its_worst_series() -> None:
+    rng = np.random.default_rng(0)
+    calm = [measured(rng, 10.0, name=f"calm{n}") for n in range(8)]
+    hit = [series(f"hit{n}", "hear", "ms", [[10.0, 10.1, 9.9], [20.0, 20.2, 19.8]]) for n in range(2)]
+    busy = MACHINE.model_copy(update={"load_before": 5.0})
+    slower = measured(rng, 13.0, name="calm0")
+    for machine, kind in ((MACHINE, "worse"), (busy, "same")):
+        found = compare(
+            result(*calm, *hit, machine=machine), result(slower, *calm[1:], *hit, machine=machine)
+        )
+        assert found.verdicts[0].kind == kind
+
+
 def test_a_round_that_was_a_tenth_slower_is_that_much_noise() -> None:
     assert own_noise(series("x", "hear", "ms", [[10.0] * 3, [11.0] * 3])) == pytest.approx(0.1)
     assert own_noise(series("x", "hear", "ms", [[11.0] * 3, [10.0] * 3])) == pytest.approx(0.1)
