@@ -12,6 +12,7 @@ import re
 from os1_edge.converse.question import kind_of
 from os1_edge.remember.grounding import near
 from os1_edge.remember.sessions import content_words
+from os1_edge.remember.wording import WEEKDAY
 
 _CLAIM = re.compile(
     r"\byou(?:'ve| have| had)?(?: (?:once|also|already|just|often|always|recently|earlier))?"
@@ -20,9 +21,9 @@ _CLAIM = re.compile(
     r"|\bI (?:still |do |can |also )*(?:remember|recall)(?: how| when| that| you| your|,)"
     r"|\bI(?:'ve| have) not forgotten|\bI haven't forgotten"
     r"|\b(?:as|like) (?:you|we) (?:said|told|mentioned|discussed|talked|agreed)"
-    r"|\b(?:yesterday|the other day|last (?:night|week|weekend|month|year|time|summer|winter|monday|tuesday"
-    r"|wednesday|thursday|friday|saturday|sunday)|earlier (?:today|this \w+)|this morning|\w+ (?:days?|weeks?"
-    r"|months?|years?) ago|on (?:mon|tues|wednes|thurs|fri|satur|sun)day),? (?:you|we)\b"
+    r"|\b(?:yesterday|the other day|last (?:night|week|weekend|month|year|time|summer|winter"
+    rf"|{WEEKDAY})|earlier (?:today|this \w+)|this morning|\w+ (?:days?|weeks?"
+    rf"|months?|years?) ago|on (?:{WEEKDAY})),? (?:you|we)\b"
     r"|\b(?:you|we) (?:\w+ ){1,8}(?:yesterday|the other day|last (?:night|week|weekend|month|year|time"
     r"|summer|winter)|\w+ (?:days?|weeks?|months?|years?) ago)\b"
     r"|\b(?:when|since|remember when) we (?:last |first )?(?:met|spoke|talked|went|were)\b"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from os1_edge.converse.question import kind_of
+from os1_edge.remember.wording import MONTH, WEEKDAY
 
 _CORRECTS = re.compile(
     r"^\W*(?:oh|wait|sorry)?\W*(?:no|nope|actually|sorry|wait|i meant?|correction|that's wrong|not)\b", re.I
@@ -19,8 +20,8 @@ _CORRECTS = re.compile(
 _VALUES = tuple(
     re.compile(pattern, re.I)
     for pattern in (
-        r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btoday\b",
-        r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b",
+        rf"\b(?:{WEEKDAY}|tomorrow|today)\b",
+        rf"\b(?:{MONTH})\b",
         r"\b(?:\d+(?:[:.,]\d+)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon)\b",
     )
 )

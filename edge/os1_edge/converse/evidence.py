@@ -20,6 +20,7 @@ from os1_edge.remember.recall import Hit
 from os1_edge.remember.rows import ProfileEntry
 from os1_edge.remember.sessions import content_words
 from os1_edge.remember.stem import stem
+from os1_edge.remember.wording import WEEKDAYS
 
 PAST = re.compile(
     r"\b(?:used to|before|formerly|previous(?:ly)?|did i|was i|were we|what was|where was|when was"
@@ -202,8 +203,6 @@ def likings(profile: Iterable[ProfileEntry]) -> list[str]:
     return [what for _, what in found]
 
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
 _TOPICS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.I), query)
     for pattern, query in (
@@ -225,8 +224,12 @@ def queries(heard: str, now: datetime) -> tuple[str, ...]:
     """What to look for in the memory besides ``heard`` itself: the proposer's work by rules."""
     found = []
     if re.search(r"\btomorrow\b", heard, re.I):
-        found.append(f"My {_DAYS[(now + timedelta(days=1)).weekday()]} appointment.")
+        found.append(f"My {_day(now + timedelta(days=1))} appointment.")
     elif re.search(r"\b(?:today|tonight)\b", heard, re.I):
-        found.append(f"My {_DAYS[now.weekday()]} appointment.")
+        found.append(f"My {_day(now)} appointment.")
     found += [query for pattern, query in _TOPICS if pattern.search(heard)]
     return tuple(found[:MOST_QUERIES])
+
+
+def _day(at: datetime) -> str:
+    return WEEKDAYS[at.weekday()].capitalize()

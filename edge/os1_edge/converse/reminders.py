@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 from os1_edge.converse.address import addressed
+from os1_edge.remember.wording import WEEKDAY, WEEKDAYS, sentences
 
 MORNING = time(8)
 """When to speak of something on a day that has no hour."""
@@ -21,7 +22,6 @@ BEFORE = timedelta(minutes=30)
 LATE = timedelta(hours=1)
 """How long after its hour it is still worth one."""
 
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _HOURS = {"noon": time(12), "midday": time(12), "midnight": time(23, 59)}
 _PARTS = {
     "morning": time(8),
@@ -71,9 +71,7 @@ _IN = re.compile(
 )
 _WHEN = re.compile(
     r",?\s*\b(?:(?:the day after )?tomorrow(?: (?:morning|afternoon|evening|night))?|tonight|today"
-    r"|this (?:morning|afternoon|evening)|(?:on|next|this) (?:"
-    + "|".join(_DAYS)
-    + r")(?: (?:morning|afternoon"
+    r"|this (?:morning|afternoon|evening)|(?:on|next|this) (?:" + WEEKDAY + r")(?: (?:morning|afternoon"
     r"|evening))?|at (?:noon|midday|midnight)|in the (?:morning|afternoon|evening))\b",
     re.I,
 )
@@ -108,7 +106,7 @@ class Reminder:
 def found(heard: str, said: datetime) -> Reminder | None:
     """What ``heard``, said at local time ``said``, tells of what lies ahead; ``None``: nothing that has a
     time."""
-    for sentence in re.findall(r"[^.!?]+[.!?]*", heard.replace("’", "'")):
+    for sentence in sentences(heard.replace("’", "'")):
         if (reminder := _in_sentence(sentence.strip(), said)) is not None:
             return reminder
     return None
@@ -171,8 +169,8 @@ def _day(sentence: str, said: datetime) -> date | None:
         return today + timedelta(days=1)
     if re.search(r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", sentence):
         return today
-    if named := re.search(r"\b(?:on|next|this) (" + "|".join(_DAYS) + r")\b", sentence):
-        ahead = (_DAYS.index(named[1]) - today.weekday()) % 7 or 7
+    if named := re.search(r"\b(?:on|next|this) (" + WEEKDAY + r")\b", sentence):
+        ahead = (WEEKDAYS.index(named[1]) - today.weekday()) % 7 or 7
         return today + timedelta(days=ahead)
     return None
 

@@ -16,6 +16,7 @@ from os1_edge.events import UNKNOWN_LOCATION
 from os1_edge.remember.grounding import near
 from os1_edge.remember.rows import Dimension
 from os1_edge.remember.sessions import content_words
+from os1_edge.remember.wording import MONTH, WEEKDAY
 
 MOST = 4
 """Keys of one dimension: each is a vector of its own to scan, and more than these say the same again."""
@@ -23,15 +24,13 @@ MOST = 4
 LONGEST = 60
 """Characters of a key."""
 
-_DAY = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_MONTH = "january|february|march|april|may|june|july|august|september|october|november|december"
 _HOUR = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|noon|midnight"
 _TEMPORAL = re.compile(
-    rf"\b(?:(?:on |this |next |last |every )?(?:{_DAY})s?(?: (?:morning|afternoon|evening|night))?"
+    rf"\b(?:(?:on |this |next |last |every )?(?:{WEEKDAY})s?(?: (?:morning|afternoon|evening|night))?"
     r"|(?:this|next|last|every|the) (?:morning|afternoon|evening|week|weekend|month|year|summer|winter"
-    rf"|spring|autumn)|tomorrow(?: \w+ing)?|yesterday|tonight|(?:in|since|until) (?:{_MONTH})"
-    rf"|(?:on )?(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH})"
-    rf"|(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?|at (?:\d{{1,2}}(?::\d\d)?|{_HOUR})(?: o'clock| ?[ap]\.?m\b)?"
+    rf"|spring|autumn)|tomorrow(?: \w+ing)?|yesterday|tonight|(?:in|since|until) (?:{MONTH})"
+    rf"|(?:on )?(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{MONTH})"
+    rf"|(?:{MONTH}) \d{{1,2}}(?:st|nd|rd|th)?|at (?:\d{{1,2}}(?::\d\d)?|{_HOUR})(?: o'clock| ?[ap]\.?m\b)?"
     r"|(?:in|\w+) (?:days|weeks|months|years)(?: ago)?"
     r"|(?:before|after) (?:breakfast|lunch|dinner|work|school))\b",
     re.I,
@@ -43,7 +42,7 @@ _SPATIAL = re.compile(
     re.I,
 )
 _NO_PLACE = re.compile(
-    rf"\b(?:morning|afternoon|evening|night|day|week|weekend|month|year|time|moment|end|way|{_DAY}|{_MONTH}"
+    rf"\b(?:morning|afternoon|evening|night|day|week|weekend|month|year|time|moment|end|way|{WEEKDAY}|{MONTH}"
     r"|future|past|first|last|next|same|other|phone|hurry|course)\b",
     re.I,
 )

@@ -15,6 +15,7 @@ from datetime import datetime
 from os1_edge.remember.contradict import ambiguous, ends
 from os1_edge.remember.rows import MadeBy, ProfileEntry, seconds
 from os1_edge.remember.statements import Statement, asserts, statements
+from os1_edge.remember.wording import sentences
 
 SAME = 0.9
 """Cosine similarity above which two lines may say the same thing."""
@@ -226,7 +227,7 @@ def refused(candidate: Candidate, said: Sequence[str]) -> str | None:
     source = next((words for words in said if quote and quote in _plain(words)), None)
     if source is None or len(quote.split()) < 3:
         return "the wearer did not say that"
-    sentence = next((s for s in re.findall(r"[^.!?]+[.!?]*", source) if quote in _plain(s)), source)
+    sentence = next((s for s in sentences(source) if quote in _plain(s)), source)
     if not asserts(source, sentence):
         return "it was asked, supposed, quoted or in jest"
     if not _FIRST_PERSON.search(sentence):
@@ -247,7 +248,7 @@ def telling(utterance: str) -> list[str]:
     """The sentences of ``utterance`` that may tell something of the wearer: asserted, in the first person."""
     return [
         " ".join(sentence.split())
-        for sentence in re.findall(r"[^.!?]+[.!?]*", utterance)
+        for sentence in sentences(utterance)
         if asserts(utterance, sentence) and _FIRST_PERSON.search(sentence.replace("’", "'"))
     ]
 

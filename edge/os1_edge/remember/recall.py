@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +16,7 @@ from os1_edge.remember.ranking import Candidate, Ranked, Weights, age_days, rank
 from os1_edge.remember.rows import OTHER, WEARER, Kind, readable
 from os1_edge.remember.search import Search
 from os1_edge.remember.store import Store, Vector
+from os1_edge.remember.wording import sentences
 
 IMPORTANCE_WEIGHT = 0.01
 RECENCY_WEIGHT = 0.01
@@ -246,9 +246,9 @@ def _only_asks(text: str) -> bool:
     """Whether ``text`` is questions all through: "I bought a bike. Do you like it?" tells something."""
     if "?" not in text:
         return False
-    sentences = [s.strip() for s in re.findall(r"[^.!?]+[.!?]*", text)]
-    return any(s.endswith("?") for s in sentences) and all(
-        s.endswith("?") or len(s.split()) < SAYS_SOMETHING for s in sentences
+    said = [s.strip() for s in sentences(text)]
+    return any(s.endswith("?") for s in said) and all(
+        s.endswith("?") or len(s.split()) < SAYS_SOMETHING for s in said
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from os1_edge.remember.rows import WEARER, StoredTurn, seconds
+from os1_edge.remember.wording import sentences
 
 GAP_S = 1200.0
 """Idle time after which a new conversation begins; as ``converse.session_gap_s``."""
@@ -57,17 +58,17 @@ def extract(turns: Sequence[StoredTurn]) -> str:
     A sentence tells the more, the more content words it has that the conversation comes back to; questions
     and greetings tell little. Empty where nothing but small talk was said.
     """
-    sentences = [
+    lines = [
         (i, " ".join(sentence.split()))
         for i, turn in enumerate(turns)
         if turn.speaker == WEARER
-        for sentence in re.findall(r"[^.!?]+[.!?]*", turn.heard)
+        for sentence in sentences(turn.heard)
         if sentence.strip() and not small_talk(sentence)
     ]
-    if not sentences:
+    if not lines:
         return ""
     count: dict[str, int] = {}
-    for _, sentence in sentences:
+    for _, sentence in lines:
         for word in content_words(sentence):
             count[word] = count.get(word, 0) + 1
 
@@ -76,10 +77,10 @@ def extract(turns: Sequence[StoredTurn]) -> str:
         told = sum(count[word] for word in words) / (len(words) or 1) ** 0.5
         return float(told * (0.5 if _QUESTION.search(sentence) else 1.0))
 
-    ranked = sorted(range(len(sentences)), key=lambda n: (-weight(sentences[n][1]), n))
+    ranked = sorted(range(len(lines)), key=lambda n: (-weight(lines[n][1]), n))
     chosen, seen, letters = [], set(), 0
     for n in ranked:
-        text = sentences[n][1]
+        text = lines[n][1]
         if text.casefold() in seen or letters + len(text) > SUMMARY_CHARS:
             continue
         seen.add(text.casefold())
@@ -87,7 +88,7 @@ def extract(turns: Sequence[StoredTurn]) -> str:
         chosen.append(n)
         if len(chosen) == SUMMARY_SENTENCES:
             break
-    said = " ".join(_ended(sentences[n][1]) for n in sorted(chosen))
+    said = " ".join(_ended(lines[n][1]) for n in sorted(chosen))
     return f"The wearer said: {said}" if said else ""
 
 

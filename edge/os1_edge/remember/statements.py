@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from os1_edge.remember.facts import DIED, ENDED, FACTS, GIVEN_UP, NOT_CALLED, NOT_NAMED, OTHERS
 from os1_edge.remember.grammar import WHEN, plural, third_person, told_of
+from os1_edge.remember.wording import sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def asserts(utterance: str, sentence: str) -> bool:
 
 
 def _clauses(utterance: str) -> Iterator[str]:
-    for sentence in re.findall(r"[^.!?]+[.!?]*", utterance.replace("’", "'")):
+    for sentence in sentences(utterance.replace("’", "'")):
         if not asserts("", sentence):
             continue
         corrects = _NO.match(sentence.strip())

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from os1_edge.remember.wording import MONTH, MONTHS, WEEKDAY, WEEKDAYS
+
 LATER = timedelta(days=10)
 """A named day or month is often told of later: LoCoMo's evidence lies within ten days after the date asked
 about, the smallest grace that loses none of the gain."""
@@ -17,11 +19,6 @@ about, the smallest grace that loses none of the gain."""
 YEARS_BACK = 3
 """A month without a year means any of its last occurrences."""
 
-MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-    "november", "december",
-)  # fmt: skip
-WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 DAY_PARTS: dict[str, tuple[int, int]] = {
     "morning": (5, 12), "noon": (11, 14), "afternoon": (12, 18), "evening": (17, 23), "night": (20, 5),
@@ -148,7 +145,7 @@ def _recent(said: str, now: datetime) -> Times | None:
 
 def _day(said: str, now: datetime) -> Times | None:
     """As in "on Monday", "last Friday": the newest that is over."""
-    found = re.search(rf"\b(?:on|last|this past) ({'|'.join(WEEKDAYS)})\b", said)
+    found = re.search(rf"\b(?:on|last|this past) ({WEEKDAY})\b", said)
     if found is None:
         return None
     back = (now.weekday() - WEEKDAYS.index(found[1])) % 7 or 7
@@ -158,8 +155,8 @@ def _day(said: str, now: datetime) -> Times | None:
 
 _DATE = re.compile(
     rf"\b(?:(?P<y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d)"
-    rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{'|'.join(MONTHS)})(?:,? (?P<y1>\d{{4}}))?"
-    rf"|(?P<m2>{'|'.join(MONTHS)}) (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<y2>\d{{4}}))?)\b"
+    rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{MONTH})(?:,? (?P<y1>\d{{4}}))?"
+    rf"|(?P<m2>{MONTH}) (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<y2>\d{{4}}))?)\b"
 )
 
 
@@ -191,7 +188,7 @@ def _years(named: str | None, now: datetime) -> list[int]:
 def _month(said: str, now: datetime) -> Times | None:
     """As in "in May", "last July", "in June 2023". "May" alone may be a verb."""
     found = re.search(
-        rf"\b(?:(?:in|of|during|since|last|this|early|late|mid|by)[ -])?({'|'.join(MONTHS)})"
+        rf"\b(?:(?:in|of|during|since|last|this|early|late|mid|by)[ -])?({MONTH})"
         r"(?:,? (\d{4}))?\b",
         said,
     )
