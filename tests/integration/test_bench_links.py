@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,11 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from os1_edge.bench import tun
+from os1_edge.bench import system, tun
+from os1_edge.bench.cli import bench
 from os1_edge.bench.packets import PacketWay, bits_a_second, weather
 from os1_edge.bench.proxy import parse, timeline
-from os1_edge.bench.system import started
+from os1_edge.bench.result import LinkRun, load_result
+from os1_edge.bench.stage import Unavailable
+from os1_edge.bench.system import LinkProfile, shaped_by, started
 
 
 @pytest.fixture
@@ -102,10 +107,73 @@ def test_what_stalls_a_stream_is_a_lost_packet() -> None:
 
 
 def test_a_way_that_does_not_start_says_how_to_see_why() -> None:
-    from os1_edge.bench.stage import Unavailable
-
     with (
         pytest.raises(Unavailable, match=r"-m os1_edge\.bench\.proxy .* did not start"),
         started([sys.executable, "-m", "os1_edge.bench.proxy", "--timeline", "0 hats"]),
     ):
         pass
+
+
+def run(link: str, seconds: float) -> LinkRun:
+    return LinkRun(
+        link=link, turns=1, voice_to_voice_s=(seconds,), parts_s={}, routes={"cloud": 1}, checks_passed=1,
+        checks=1, cpu_s_a_minute=1.0, shaped_by="proxy",
+    )  # fmt: skip
+
+
+def test_a_link_that_breaks_does_not_take_the_others_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lived(link: LinkProfile, *_: object) -> LinkRun:
+        if link.name == "lte":
+            raise ValueError("the server is gone")
+        return run(link.name, 1.5)
+
+    monkeypatch.setattr(system, "lived", lived)
+    monkeypatch.setenv("OS1_KEY_FILE", str(tmp_path / "key"))
+    command = [
+        "system",
+        "--link",
+        "wifi",
+        "--link",
+        "lte",
+        "--link",
+        "3g",
+        "--model",
+        "m",
+        "--shape",
+        "proxy",
+    ]
+    told = CliRunner().invoke(bench, [*command, "--out", str(tmp_path)])
+    assert told.exit_code == 0, told.output
+    assert "2 of 3  lte (60 ms, 5 Mbit/s)" in told.stderr
+    made = load_result(tmp_path / "system.json")
+    assert [one.link for one in made.links] == ["wifi", "3g"]
+    assert [one.why for one in made.skipped] == ["failed: ValueError: the server is gone"]
+    assert made.command == " ".join(["os1 bench", *command])
+
+
+def test_ctrl_c_keeps_the_links_that_were_lived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lived(link: LinkProfile, *_: object) -> LinkRun:
+        os.kill(os.getpid(), signal.SIGINT)
+        if link.name == "lte":
+            os.kill(os.getpid(), signal.SIGINT)  # the second one ends this link, too
+        return run(link.name, 1.5)
+
+    monkeypatch.setattr(system, "lived", lived)
+    monkeypatch.setenv("OS1_KEY_FILE", str(tmp_path / "key"))
+    for links, kept in ((("wifi", "3g"), ["wifi"]), (("lte", "3g"), [])):
+        chosen = [word for link in links for word in ("--link", link)]
+        assert CliRunner().invoke(bench, ["system", *chosen, "--out", str(tmp_path)]).exit_code == 0
+        made = load_result(tmp_path / "system.json")
+        assert made.interrupted
+        assert [one.link for one in made.links] == kept
+
+
+def test_packets_where_they_can_be_had_and_a_proxy_where_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tun, "missing", lambda: "needs root")
+    assert shaped_by("auto") == "proxy"
+    with pytest.raises(Unavailable, match="needs root"):
+        shaped_by("packets")
+    monkeypatch.setattr(tun, "missing", lambda: None)
+    assert [shaped_by(wanted) for wanted in ("auto", "packets", "proxy")] == ["packets", "packets", "proxy"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +32,10 @@ class Given(NamedTuple):
     key: bytes
     model: str
     shape: str
+
+
+LOADING_S = 15
+"""About what a link takes beyond the session: models are loaded on both sides."""
 
 
 @click.command("system")
@@ -63,9 +68,7 @@ def system(
     Each link takes as long as SESSION, by default the bundled morning's three minutes. Writes system.json
     and system.html to --out. Ctrl-C ends it after the link that is being lived, a second one at once.
     """
-    from os1_edge.bench.page import page
     from os1_edge.bench.stages.clips import morning
-    from os1_edge.bench.table import show, shown
     from os1_edge.remember.key import wearers_key
 
     folder = session or morning().folder
@@ -79,21 +82,41 @@ def system(
         suppress(KeyboardInterrupt),
         stop.listening(lambda: click.echo("stopping after this link; once more: now", err=True)),
     ):
-        for name in links or NAMES:
+        for name, told in _announced(links or NAMES, folder):
+            if not stop():
+                click.echo(told, err=True)
             _one(name, stop, runs, skipped, Given(folder, config, key, model, shape))
         peers = _plain(runs, folder, config, key) if plain and not stop() else ()
     found = machine.described(before, machine.state(), [])
-    words = ["os1 bench system", *([shlex.quote(str(session))] if session else [])]
-    words += [f"--link {name}" for name in links] + [f"--model {model}"] * (model != MODEL)
-    words += [f"--shape {shape}"] * (shape != "auto")
+    words = [f"--link {name}" for name in links] + [f"--model {model}"] * (model != MODEL)
+    words += [f"--shape {shape}"] * (shape != "auto") + ["--plain"] * plain
     words += [f"--config {shlex.quote(str(config_file))}"] if config_file else []
-    command = " ".join([*words, *(["--plain"] * plain)])
+    words = ["os1 bench system", *([shlex.quote(str(session))] if session else []), *words]
     result = Result(
-        made=datetime.now().astimezone().replace(microsecond=0), os1_version=__version__, command=command,
-        mode="full", threads=config.converse.threads, rounds=1, seconds=round(perf_counter() - began, 1),
-        interrupted=stop(), machine=found, series=(), skipped=tuple(skipped), links=tuple(runs), peers=peers,
-        warnings=tuple(machine.warnings(found)),
+        made=datetime.now().astimezone().replace(microsecond=0), os1_version=__version__,
+        command=" ".join(words), mode="full", threads=config.converse.threads, rounds=1,
+        seconds=round(perf_counter() - began, 1), interrupted=stop(), machine=found, series=(),
+        skipped=tuple(skipped), links=tuple(runs), peers=peers, warnings=tuple(machine.warnings(found)),
     )  # fmt: skip
+    _write(result, out)
+
+
+def _announced(links: Sequence[str], folder: Path) -> Iterator[tuple[str, str]]:
+    """Each link, and a line on it with the time left."""
+    from os1_edge.bench.system import LINKS
+    from os1_edge.device.replay import session_seconds
+    from os1_edge.device.session import load_session
+
+    each_s, told = session_seconds(load_session(folder)) + LOADING_S, {link.name: link.told for link in LINKS}
+    for number, name in enumerate(links):
+        left = round((len(links) - number) * each_s / 60)
+        yield name, f"{number + 1} of {len(links)}  {name} ({told[name]})  about {left} min left"
+
+
+def _write(result: Result, out: Path) -> None:
+    from os1_edge.bench.page import page
+    from os1_edge.bench.table import show, shown
+
     out.mkdir(parents=True, exist_ok=True)
     result.write(out / "system.json")
     (out / "system.html").write_text(page(result), "utf-8")
@@ -133,9 +156,11 @@ def _one(
     if stop():
         skipped.append(Skipped(name=name, why="interrupted before it"))
         return
-    click.echo(f"{name} ({link.told})", err=True)
     try:
         how = shaped_by(given.shape) if link.steps else "proxy"
         runs.append(lived(link, given.folder, given.config, given.key, given.model, how))
     except (Unavailable, os1_models.ModelMissing) as e:
         skipped.append(Skipped(name=name, why=str(e)))
+    except Exception as e:
+        # A link that breaks is told of; those that were lived before it are not lost for it.
+        skipped.append(Skipped(name=name, why=f"failed: {type(e).__name__}: {e}"))
