@@ -13,6 +13,8 @@ from os1_edge.replay.page import Scale, scale_for
 WIDTH, ROW = 720, 26
 """Of a plot of bars, px."""
 LABEL = 250
+LINK = 80
+"""Left of a link's bars, for its name."""
 TOLD = 170
 """Right of the bars, for what is told beside them."""
 WRITTEN = 14
@@ -91,8 +93,8 @@ def _stacked(
     row: int, name: str, shares: Sequence[tuple[str, float, str]], names: Sequence[str], told: str
 ) -> str:
     """A row of parts (which, share of the whole width, what is written in it)."""
-    at, y, room = float(LABEL), row * ROW, WIDTH - LABEL - TOLD
-    out = [f'<text x="{LABEL - 8}" y="{y + 17}" class="end">{text(name)}</text>']
+    at, y, room = float(LINK), row * ROW, WIDTH - LINK - TOLD
+    out = [f'<text x="{LINK - 8}" y="{y + 17}" class="end">{text(name)}</text>']
     for which, share, written in shares:
         width = room * share
         out.append(
