@@ -86,3 +86,30 @@ def test_a_model_cannot_undo_steps_nor_run_past_the_plan() -> None:
     plan = Strategy("x", ("a", "b"), done=2, by="model")
     assert decided(plan, Decided(done=0, outcome="open", action="do that")).done == 2
     assert decided(plan, Decided(done=4, outcome="open", action="do that")).done == 2
+
+
+def test_who_asks_for_comfort_outright_is_not_asked_what_happened() -> None:
+    bad = advanced(None, "I failed my driving test.")
+    asked = advanced(bad, "Can you just comfort me?")
+    assert (asked.objective, asked.action) == (COMFORT, "affirm the feeling")
+    assert asked.reason == "the wearer asks for it again"
+
+
+def test_what_did_no_good_is_not_gone_on_with() -> None:
+    bad = advanced(None, "I am sad that the trip was cancelled.")
+    worse = advanced(bad, "That makes me feel even worse.")
+    assert (worse.outcome, worse.action) == ("worse", "affirm the feeling")
+    assert advanced(bad, "It was the whole week.").action == "ask what happened"
+
+
+@pytest.mark.parametrize(
+    ("heard", "objective"),
+    [
+        ("We should finally plan our holiday.", CHAT),
+        ("I finally finished the book", SHARE),
+        ("I have no idea what to give her.", HELP),
+        ("I cannot sleep because of tomorrow.", COMFORT),
+    ],
+)
+def test_what_is_needed_is_told_from_the_words(heard: str, objective: str) -> None:
+    assert advanced(None, heard).objective == objective

@@ -44,6 +44,7 @@ _SEEKS = re.compile(
     r"\b(?:should|could|can|may|shall|might) (?:i|we)\b"
     r"|\bwhat (?:\w+ )?(?:could|would|might|can) (?:help|be good)\b"
     r"|\b(?:recommend|suggest|advise|advice|any ideas?)\b|\bcheer me up\b"
+    r"|\b(?:no idea|(?:don't|do not) know|not sure) (?:what|which|where|how|whom?) (?:to|i should|i could)\b"
     r"|\bwhat (?:to|do i) (?:do|eat|drink|cook|order|wear|buy|play|read|watch)\b"
     r"|\bi (?:need|want|would like|'d like|could use) (?:some|a|an|to)\w*\b"
     r"|\bi(?:'m| am) (?:so |very |really )?(?:hungry|thirsty|bored|starving|peckish)\b",
@@ -64,7 +65,8 @@ _BAD = re.compile(
     r"\b(?:terrible|awful|sad|down|lonely|upset|angry|frustrat\w+|stress\w*|exhausted|tired|sick|ill|hurts?"
     r"|pain|cry\w*|cried|bad(?:ly)?|worst|horrible|miserable|depressed|anxious|nervous|afraid|scared"
     r"|worr(?:y|ied)|broken|broke|lost|fail\w*|shouted|died|unfair|annoy\w+|hate|bored|disappoint\w+"
-    r"|heartbroken|overwhelmed|late|missed)\b",
+    r"|heartbroken|overwhelmed|late|missed|worse|(?:can't|cannot|could not|couldn't) sleep"
+    r"|not (?:\w+ )?(?:good|clever|smart|brave|strong|creative) enough)\b",
     re.I,
 )
 _NOT_BAD = re.compile(r"(?:\bnot|n't|\bno longer|\bnever) (?:\w+ )?$", re.I)

@@ -113,8 +113,16 @@ _CALMED = re.compile(
     r"\b(?:thank(?:s| you)|feel(?:ing)? better|that helps?|you(?:'re| are) right|good idea|calmer)\b", re.I
 )
 _GLAD = re.compile(
-    r"\b(?:great|wonderful|happy|excited|finally|amazing|won|passed|got the|engaged|promoted)\b", re.I
+    r"\b(?:great|wonderful|happy|excited|finally (?:\w+ed|got|did|made|found)|amazing|won"
+    r"|passed|got the|engaged|promoted)\b",
+    re.I,
 )
+_IN_VAIN = re.compile(
+    r"\b(?:even )?worse\b|\b(?:does not|doesn't|did not|didn't|not) help(?:ing|ed)?\b|\bno help\b"
+    r"|\byou (?:do not|don't) understand\b",
+    re.I,
+)
+"""What was said so far did no good."""
 
 
 def pushed_back(heard: str) -> str:
@@ -140,15 +148,22 @@ def planned(objective: str, reason: str) -> Strategy:
 def advanced(strategy: Strategy | None, heard: str) -> Strategy:
     """The strategy for the reply to ``heard``, by rule: revised where the wearer pushes back or needs
     something else, else the next step of the plan. What a model planned stays as long as it holds."""
-    if (wanted := pushed_back(heard)) and (strategy is None or strategy.objective != wanted):
-        return planned(wanted, "the wearer asks for something else")
+    if wanted := pushed_back(heard):
+        again = strategy is not None and strategy.objective == wanted
+        return planned(
+            wanted, "the wearer asks for it again" if again else "the wearer asks for something else"
+        )
     needed = objective_of(heard)
     if strategy is None:
         return planned(needed, "the conversation begins")
     if needed == COMFORT and strategy.objective not in (COMFORT, LISTEN) and strategy.by == "rule":
         return planned(COMFORT, "the wearer feels bad now")
-    outcome: Outcome = "better" if _CALMED.search(heard) else "worse" if feels_bad(heard) else "open"
-    if strategy.objective == COMFORT and outcome == "worse" and strategy.done:
+    in_vain = _IN_VAIN.search(heard) is not None
+    bad = in_vain or feels_bad(heard)
+    outcome: Outcome = (
+        "worse" if in_vain else "better" if _CALMED.search(heard) else "worse" if bad else "open"
+    )
+    if strategy.objective == COMFORT and (in_vain or (bad and strategy.done)):
         return replace(strategy, outcome=outcome, action=strategy.steps[0], reason="not calmed yet")
     if strategy.by == "rule" and needed not in (CHAT, strategy.objective) and strategy.objective != LISTEN:
         return planned(needed, "the wearer turns to something else")
