@@ -14,6 +14,7 @@ import pytest
 import sqlcipher3
 
 from os1_edge.events import RealtimeContext
+from os1_edge.remember import connection
 from os1_edge.remember.key import KEY_BYTES, BadKey, default_key_file, load_or_make
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.store import BadMemory, ProfileEntry, Store, Vector
@@ -98,6 +99,18 @@ def test_a_folder_is_no_memory(tmp_path: Path) -> None:
     (tmp_path / "memory.db").mkdir()
     with pytest.raises(BadMemory, match=r"memory\.db"):
         Store(tmp_path / "memory.db", KEY)
+
+
+def test_a_memory_that_somebody_writes_all_the_while_is_told_as_in_use(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "BUSY_MS", 10)
+    with connection.open_alone(kept, KEY) as writer:
+        writer.execute("PRAGMA locking_mode = NORMAL")
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("BEGIN IMMEDIATE")
+        with pytest.raises(BadMemory, match="another OS-1 is using it"):
+            Store(kept, KEY, embedder="minilm")
 
 
 def test_a_memory_of_a_newer_release_is_refused_unchanged(kept: Path) -> None:

@@ -136,6 +136,20 @@ def open_alone(path: Path, key: bytes) -> Iterator[Any]:
         db.close()
 
 
+@contextmanager
+def opening(db: Any, path: Path) -> Iterator[None]:
+    """What goes wrong with ``db`` inside closes it, and is told as what opening ``path`` may meet.
+
+    Raises:
+        BadMemory: in use, a full disk, and the like.
+    """
+    try:
+        yield
+    except sqlcipher3.DatabaseError as e:
+        db.close()
+        raise _why(path, e) from None
+
+
 def _make(path: Path, key: bytes) -> None:
     """The file appears with all its tables or not at all, whatever ends the process meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Event, RLock
 from typing import Any
 
-from os1_edge.remember.connection import connect, unlock
+from os1_edge.remember.connection import connect, opening, unlock
 from os1_edge.remember.rows import Kind, seconds
 from os1_edge.remember.scan import Signs
 from os1_edge.remember.vectors import Vector, bits, bits_of, pack, unpack
@@ -62,7 +62,8 @@ class Index:
         """Names this run in the turns it writes: every run numbers its turns anew."""
         self._uids, self._begin = 0, b""
         if embedder is not None:
-            self.set_embedder(embedder)
+            with opening(self._db, path):
+                self.set_embedder(embedder)
 
     def close(self) -> None:
         """Closes the file; the write-ahead log is folded in."""
