@@ -67,7 +67,7 @@ CODES: dict[Why, tuple[grpc.StatusCode, pb.Reason.ValueType]] = {
     "cancelled": (_S.CANCELLED, pb.REASON_CANCELLED),
     "superseded": (_S.ABORTED, pb.REASON_SUPERSEDED),
     "engine_failed": (_S.INTERNAL, pb.REASON_ENGINE_FAILED),
-    "engine_lost": (_S.UNAVAILABLE, pb.REASON_ENGINE_FAILED),
+    "engine_lost": (_S.UNAVAILABLE, pb.REASON_ENGINE_LOST),
 }
 """The status and the reason on the wire of each refusal."""
 

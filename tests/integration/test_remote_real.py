@@ -13,7 +13,7 @@ import pytest
 from os1_cloud.auth import Tokens
 from os1_cloud.core import Answerer
 from os1_cloud.engines import EngineError as CloudEngineError
-from os1_cloud.engines import Finished, Piece, Prompt
+from os1_cloud.engines import EngineLost, Finished, Piece, Prompt
 from os1_cloud.server import Address, Server
 from os1_edge.offload.budget import Budget
 from os1_edge.offload.engine import EngineError, Message
@@ -29,8 +29,8 @@ class Counting:
 
     name, context_tokens = "counting", 1000
 
-    def __init__(self, breaks_after: int = 10**9) -> None:
-        self.breaks_after = breaks_after
+    def __init__(self, breaks_after: int = 10**9, lost: bool = False) -> None:
+        self.breaks_after, self.lost = breaks_after, lost
         self.prompts: list[Prompt] = []
         self.at_work = 0
 
@@ -40,7 +40,9 @@ class Counting:
         try:
             for number in range(prompt.max_tokens):
                 if number == self.breaks_after:
-                    raise CloudEngineError("out of memory")
+                    raise (
+                        EngineLost("its machine is gone") if self.lost else CloudEngineError("out of memory")
+                    )
                 await asyncio.sleep(0.002)
                 yield Piece(f"{number} ")
             yield Finished("length", 7, prompt.max_tokens)
@@ -145,6 +147,15 @@ def test_a_server_that_breaks_off_says_so_without_the_prompts_words() -> None:
         async with serving(Counting(breaks_after=2)) as address:
             found = await failure(address)
         assert (found.kind, str(found)) == ("broken", "offload server: internal")
+
+    asyncio.run(go())
+
+
+def test_a_lost_engine_behind_a_good_link_is_not_taken_for_a_lost_link() -> None:
+    async def go() -> None:
+        async with serving(Counting(breaks_after=2, lost=True)) as address:
+            found = await failure(address)
+        assert (found.kind, str(found)) == ("broken", "offload server: unavailable")
 
     asyncio.run(go())
 

@@ -247,6 +247,8 @@ def _failure(error: grpc.aio.AioRpcError) -> FarError:
                 kind = "late"
             elif refusal.reason == pb.REASON_DRAINING:
                 kind = "busy"
+            elif refusal.reason == pb.REASON_ENGINE_LOST:
+                kind = "broken"  # the way there is good
     return FarError(kind, f"offload server: {error.code().name.lower().replace('_', ' ')}", retry_after_s)
 
 

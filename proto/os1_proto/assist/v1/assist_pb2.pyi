@@ -165,6 +165,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """This wearer's quota of the day is used up."""
     REASON_NO_SUCH_MODEL: _Reason.ValueType  # 20
     """No model of this server does this, or has this name."""
+    REASON_ENGINE_LOST: _Reason.ValueType  # 21
+    """The machine that had the question is gone; asked again, another takes it."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Why a call was refused."""
@@ -211,6 +213,8 @@ REASON_QUOTA: Reason.ValueType  # 19
 """This wearer's quota of the day is used up."""
 REASON_NO_SUCH_MODEL: Reason.ValueType  # 20
 """No model of this server does this, or has this name."""
+REASON_ENGINE_LOST: Reason.ValueType  # 21
+"""The machine that had the question is gone; asked again, another takes it."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final

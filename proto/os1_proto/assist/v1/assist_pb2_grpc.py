@@ -68,7 +68,7 @@ class AssistServicer:
         (REASON_NEED_IMAGE); ask again with its bytes.
         - ABORTED: a newer question took its place (AskRequest.latest_only).
         - CANCELLED: somebody called Cancel.
-        - UNAVAILABLE: the server ends soon; ask another.
+        - UNAVAILABLE: the server ends soon, or the machine that had the question is gone; ask another.
         - UNAUTHENTICATED: the credential is missing, wrong, expired or revoked.
         - INTERNAL: the engine failed.
 
