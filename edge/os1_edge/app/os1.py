@@ -51,6 +51,7 @@ from os1_edge.hear.capture import Canceller, Capture, CaptureRules, Spotter
 from os1_edge.hear.pauses import Pauses
 from os1_edge.hear.turn import TurnDetector, TurnRules
 from os1_edge.offload.journal import Journal
+from os1_edge.offload.router import Router
 from os1_edge.offload.settings import make_router, rules_of
 from os1_edge.offload.watch import Watch
 from os1_edge.see.album import Album
@@ -106,51 +107,24 @@ class Os1:
         light; with ``thumbnails`` the observer is given small copies of frames, without faces.
         ``routes`` keeps where answers were made, and why; a seeded ``chance`` makes a run repeatable.
         ``back``: the line of ``converse.texts`` that says how a muted companion hears again."""
-        self._config = config
-        self._observer = observer
-        self._faculties = faculties
-        self._calendar = calendar
-        self._engine = make_router(
-            config.offload,
-            faculties.llm,
-            faculties.far,
-            clock,
-            reencode=shrink,
-            journal=routes,
-            chance=chance,
-        )
+        self._config, self._faculties, self._clock, self._calendar = config, faculties, clock, calendar
+        self._engine = self._router(routes, chance)
         self._replier = Replier(config, self._engine, faculties.memory)
-        eye = faculties.vision
-        writer = ViewWriter(faculties.llm, eye).summarise if config.remember.written_by_model else None
-        self.scenery = Scenery(writer, Album() if eye is not None else None)
-        observer = Overheard(observer, self.scenery)
+        self.scenery = self._scenery()
+        self._observer = Overheard(observer, self.scenery)
         self._answerer = Answerer(faculties, self._replier, calendar, self.scenery.before)
         self._listening = self._ears(echo, wake, turn_ids)
         self._player = Player(sink, clock, self._listening.played)
         self._floor = Floor(self._player, config.hear.language)
-        manners = self._replier.manners
-        self._initiative = Initiative(config.converse, faculties.memory, manners, clock, calendar)
-        links = Links(self._forgot, self.mute, lambda: online(self._engine.watch), back)
-        self._commanding = Commanding(faculties.memory, manners, links)
-        self._talk = Talk(
-            faculties,
-            self._replier,
-            self._floor,
-            self._player,
-            calendar,
-            observer,
-            self._answerer.say,
-            self._commanding,
-            self._initiative,
-            kept=self._keep_pauses,
-            answered=self._rest,
-        )
+        memory, manners = faculties.memory, self._replier.manners
+        self._initiative = Initiative(config.converse, memory, manners, clock, calendar)
+        self._commanding = Commanding(memory, manners, self._links(back))
+        self._talk = self._talking()
         self.gazing = Gazing(gaze, clock, lambda at_s: self.looking.fixated(at_s))
-        light = light or (Led(config.see.led) if config.see.led else ScreenLight())
-        taker = FrameTaker(config.see, Indicator(light), faculties.faces)
-        sees = (config.see, taker, faculties.eyes, self.gazing, clock, observer, self._saw)
-        self.looking = Looking(*sees, thumbnails, self.scenery, Captions(eye, self._engine))
-        self._partials = Partials(self._answerer, observer, self.looking.at)
+        self.looking = self._sight(light, thumbnails)
+        self._partials = Partials(self._answerer, self._observer, self.looking.at)
+        self._night = Night(config, faculties, clock, calendar)
+        self._thinking = Thinking(self._replier, self._talk.contexts, clock, calendar)
         self._draft: Draft | None = None
         """The open turn's newest."""
         self._hearing: Hearing | None = None
@@ -158,10 +132,17 @@ class Os1:
         self._pauses_kept = self._listening.turns.pauses.to_dict()
         self._settling: set[asyncio.Task[None]] = set()
         """Turns that have ended and are not understood yet; bounded by those that wait."""
-        self._paused = False
-        self._step = STEPS[0]
-        self._night = Night(config, faculties, clock, calendar)
-        self._thinking = Thinking(self._replier, self._talk.contexts, clock, calendar)
+        self._paused, self._step = False, STEPS[0]
+
+    def _router(self, routes: Journal | None, chance: random.Random | None) -> Router:
+        near, far, rules = self._faculties.llm, self._faculties.far, self._config.offload
+        return make_router(rules, near, far, self._clock, reencode=shrink, journal=routes, chance=chance)
+
+    def _scenery(self) -> Scenery:
+        eye = self._faculties.vision
+        by_model = self._config.remember.written_by_model
+        writer = ViewWriter(self._faculties.llm, eye).summarise if by_model else None
+        return Scenery(writer, Album() if eye is not None else None)
 
     def _ears(self, echo: Canceller | None, wake: Spotter | None, ids: Callable[[], str] | None) -> Listening:
         hear = self._config.hear
@@ -172,6 +153,31 @@ class Os1:
         rules = CaptureRules(push_to_talk=hear.push_to_talk)
         capture = Capture(rules, echo, wake, changed=lambda change: self._listening.gate_changed(change))
         return Listening(capture, self._faculties.vad, turns, self._faculties.end_of_turn, self)
+
+    def _links(self, back: str) -> Links:
+        return Links(self._forgot, self.mute, lambda: online(self._engine.watch), back)
+
+    def _talking(self) -> Talk:
+        return Talk(
+            self._faculties,
+            self._replier,
+            self._floor,
+            self._player,
+            self._calendar,
+            self._observer,
+            self._answerer.say,
+            self._commanding,
+            self._initiative,
+            kept=self._keep_pauses,
+            answered=self._rest,
+        )
+
+    def _sight(self, light: Light | None, thumbnails: bool) -> Looking:
+        see, faculties = self._config.see, self._faculties
+        light = light or (Led(see.led) if see.led else ScreenLight())
+        taker = FrameTaker(see, Indicator(light), faculties.faces)
+        sees = (see, taker, faculties.eyes, self.gazing, self._clock, self._observer, self._saw)
+        return Looking(*sees, thumbnails, self.scenery, Captions(faculties.vision, self._engine))
 
     async def warm(self) -> None:
         """Reads the prompt's unchanging beginning, so that the first turn need not."""
