@@ -8,16 +8,16 @@ import logging
 import re
 import sys
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from os1_edge import __version__
-from os1_edge.tomlfile import BadFile
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
     from os1_edge.replay.report import Report
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -29,12 +29,11 @@ class _Commands(click.Group):
     """Commands of this package and of the installed roles; a failure is one clear line and exit code 1."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *(e.name for e in entry_points(group="os1.commands"))})
+        return sorted({*super().list_commands(ctx), *(e.name for e in _entry_points())})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         own = super().get_command(ctx, name)
-        found = [e for e in entry_points(group="os1.commands") if e.name == name]
-        if own is not None or not found:
+        if own is not None or not (found := [e for e in _entry_points() if e.name == name]):
             return own
         try:
             command = found[0].load()
@@ -49,8 +48,6 @@ class _Commands(click.Group):
             if e.name and e.name.startswith("os1_"):
                 raise
             _fail(f"{e.name} is not installed; run: pip install 'os1[edge]'")
-        except BadFile as e:
-            _fail(str(e))
         except OSError as e:
             if e.errno == errno.EPIPE:
                 raise
@@ -61,6 +58,12 @@ class _Commands(click.Group):
             if not _is_ours(e):
                 raise
             _fail(str(e))
+
+
+def _entry_points() -> EntryPoints:
+    from importlib.metadata import entry_points  # brings half of the email package
+
+    return entry_points(group="os1.commands")
 
 
 def _is_ours(error: Exception) -> bool:

@@ -18,7 +18,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Device(_Section):

@@ -14,6 +14,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 import os1_models
 from os1_edge.config import Config, Profile, with_profile
 from os1_edge.events import RATE
-from os1_edge.native import give_back
+from os1_edge.native import give_back, loading
 
 
 def resident_mb() -> float:
@@ -40,67 +41,65 @@ def measure(config: Config) -> Iterator[tuple[str, float]]:
     """
     kept: list[object] = []
     yield "Python", resident_mb()
-    for name, load in _PARTS.items():
-        kept.append(load(config))
+    for name, (load, use) in _PARTS.items():
+        with loading():
+            part = load(config)
+        use(part)
+        kept.append(part)
         yield name, resident_mb()
 
 
-def _vad(config: Config) -> object:
+def _vad(config: Config) -> Any:
     from os1_edge.hear.vad import SileroVad
 
-    vad = SileroVad(os1_models.path("silero-vad"))
-    vad.probability(np.zeros(512, np.float32))
-    return vad
+    return SileroVad(os1_models.path("silero-vad"))
 
 
-def _end_of_turn(config: Config) -> object:
+def _end_of_turn(config: Config) -> Any:
     from os1_edge.hear.endpoint import SmartTurn
 
-    end = SmartTurn(os1_models.path("smart-turn-v3.2"))
-    end.complete(_noise(3.0))
-    return end
+    return SmartTurn(os1_models.path("smart-turn-v3.2"))
 
 
-def _recogniser(config: Config) -> object:
+def _recogniser(config: Config) -> Any:
     from os1_edge.hear.recogniser import make_recogniser
 
     hear = config.hear
-    ears = make_recogniser(hear.engine, os1_models.path(hear.asr_model), hear.language, hear.threads)
-    ears.text(_noise(5.0), lambda: False)
-    return ears
+    return make_recogniser(hear.engine, os1_models.path(hear.asr_model), hear.language, hear.threads)
 
 
-def _voice(config: Config) -> object:
+def _voice(config: Config) -> Any:
     from os1_edge.speak.tts import Piper
 
     speak = config.speak
-    voice = Piper(os1_models.path(speak.voice), speak.speed, threads=speak.threads, lean=speak.lean)
-    voice.speak("Hello there, how are you today?")
-    return voice
+    return Piper(os1_models.path(speak.voice), speak.speed, threads=speak.threads, lean=speak.lean)
 
 
-def _language(config: Config) -> object:
-    from os1_edge.offload.engine import Message
+def _language(config: Config) -> Any:
     from os1_edge.offload.local import LocalLlama
 
     converse = config.converse
-    llm = LocalLlama(os1_models.path(converse.model), converse.threads, converse.context_tokens)
+    return LocalLlama(os1_models.path(converse.model), converse.threads, converse.context_tokens)
+
+
+def _say(llm: Any) -> None:
+    from os1_edge.offload.engine import Message
 
     async def say() -> None:
         async for _ in llm.stream([Message("user", "Say hello.")], 20):
             pass
 
     asyncio.run(say())
-    return llm
 
 
-_PARTS: dict[str, Callable[[Config], object]] = {
-    "voice activity": _vad,
-    "end of turn": _end_of_turn,
-    "recognition": _recogniser,
-    "voice": _voice,
-    "language model": _language,
+_PARTS: dict[str, tuple[Callable[[Config], Any], Callable[[Any], object]]] = {
+    "voice activity": (_vad, lambda vad: vad.probability(np.zeros(512, np.float32))),
+    "end of turn": (_end_of_turn, lambda end: end.complete(_noise(3.0))),
+    "recognition": (_recogniser, lambda ears: ears.text(_noise(5.0), lambda: False)),
+    "voice": (_voice, lambda voice: voice.speak("Hello there, how are you today?")),
+    "language model": (_language, _say),
 }
+"""How each is loaded, and used once."""
 
 
 def _noise(seconds: float) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

@@ -1,9 +1,12 @@
-"""Speech recognition by whisper.cpp through pywhispercpp."""
+"""Speech recognition by whisper.cpp through pywhispercpp's bindings. Not through its ``Model``, whose module
+brings a downloader: 10 MB and a tenth of a second."""
 
 from __future__ import annotations
 
+import atexit
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,13 @@ class _Piece:
     chances: list[float] = field(default_factory=list)
 
 
+@cache
+def _silence(native: Any) -> None:
+    """Keeps whisper.cpp off the terminal, until the interpreter ends and takes the callback with it."""
+    native.whisper_log_set(lambda *_: None)
+    atexit.register(native.whisper_log_set, None)
+
+
 class Whisper:
     """One loaded Whisper model, a `Recogniser`. Blocking; call it in a worker thread, one call at a time."""
 
@@ -61,30 +71,30 @@ class Whisper:
             UnknownLanguage: ``language`` is neither "auto" nor one of Whisper's codes.
         """
         let_threads_sleep()
-        import _pywhispercpp
-        from pywhispercpp.model import Model
+        import _pywhispercpp as native
 
         with model.open("rb") as file:
             if file.read(len(GGML)) != GGML:
                 raise NotWhisper(f"{model}: not a Whisper model")
-        if language != "auto" and language not in Model.available_languages():
+        if language != "auto" and language not in map(
+            native.whisper_lang_str, range(native.whisper_lang_max_id() + 1)
+        ):
             raise UnknownLanguage(
                 f'Whisper knows no language "{language}"; give a code such as en or de, or auto'
             )
-        self._native: Any = _pywhispercpp
-        self._model = Model(
-            str(model),
-            n_threads=threads,
-            print_progress=False,
-            print_realtime=False,
-            print_timestamps=False,
-            redirect_whispercpp_logs_to=None,
+        self._native: Any = native
+        _silence(native)
+        context: Any = native.whisper_init_from_file_with_params(
+            str(model), native.whisper_context_default_params()
         )
-        context: Any = self._model._ctx  # type: ignore[attr-defined]  # its stub leaves it out
         self._context = context
-        self._first_time = int(_pywhispercpp.whisper_token_beg(context))
-        self._end_of_text = int(_pywhispercpp.whisper_token_eot(context))
-        english_only = not _pywhispercpp.whisper_is_multilingual(context)
+        greedy = native.whisper_sampling_strategy.WHISPER_SAMPLING_GREEDY
+        self._settings: Any = native.whisper_full_default_params(greedy)
+        self._set(n_threads=threads, print_progress=False, print_realtime=False, print_timestamps=False)
+        self._set(no_context=True, suppress_nst=True)
+        self._first_time = int(native.whisper_token_beg(context))
+        self._end_of_text = int(native.whisper_token_eot(context))
+        english_only = not native.whisper_is_multilingual(context)
         if english_only and language not in ("en", "auto"):
             raise UnknownLanguage(f'{model} knows English only, not "{language}"; choose whisper-base')
         self._language = "en" if english_only else language
@@ -137,19 +147,21 @@ class Whisper:
         # A closing time at or after ``duration_ms`` ends the decoding: without it, a window cut close
         # says the same sentence again. It bounds no audio: the window does.
         close_after = 0 if how.last else max(120, int(1000 * (end_s - END_SLACK_S)))
-        self._model.transcribe(
-            audio,
-            abort_callback=None if cancelled is None else stop,
+        self._set(
             language=self._language,
-            no_context=True,
-            suppress_nst=True,
             audio_ctx=how.positions,
             max_tokens=how.max_tokens,
             single_segment=not how.last,
             duration_ms=close_after,
             temperature_inc=RETRY if how.last else 0.0,
         )
+        self._native.assign_abort_callback(self._settings, None if cancelled is None else stop)
+        self._native.whisper_full(self._context, self._settings, audio, len(audio))
         return None if stopped else self._pieces()
+
+    def _set(self, **settings: Any) -> None:
+        for name, value in settings.items():
+            setattr(self._settings, name, value)
 
     def _pieces(self) -> list[_Piece]:
         native, context, pieces = self._native, self._context, list[_Piece]()

@@ -43,30 +43,36 @@ def run(
     if furhat is not None and browser:
         raise click.UsageError("--furhat and --browser: it has one body")
     from os1_edge.config import load_config
-    from os1_edge.live.ending import run_until_told
-    from os1_edge.live.record import Watched
+    from os1_edge.faculties import Loading
     from os1_edge.remember.key import default_memory_file
     from os1_edge.remember.rekey import find_key
 
     config = load_config(config_file)
     file = memory or default_memory_file()
     key = find_key(file, _ask if sys.stdin.isatty() else None)
-    watched = Watched(file.with_name("turns.jsonl"))
-    if captions:
-        _print_captions(watched)
-    if browser:
-        from os1_edge.web.run import run_in_browser
+    with Loading(config) as models:  # the imports below take as long
+        from os1_edge.live.ending import run_until_told
+        from os1_edge.live.record import Watched
 
-        run_until_told(run_in_browser(config, file, key, watched, click.echo, port=port, lan=lan))
-    elif furhat is not None:
-        from os1_edge.live.furhat import run_on_furhat
+        watched = Watched(file.with_name("turns.jsonl"))
+        if captions:
+            _print_captions(watched)
+        if browser:
+            from os1_edge.web.run import run_in_browser
 
-        run_until_told(run_on_furhat(config, file, key, furhat, watched, click.echo))
-    else:
-        from os1_edge.live.devices import own_devices
-        from os1_edge.live.run import live
+            glasses = run_in_browser(
+                config, file, key, watched, click.echo, port=port, lan=lan, models=models
+            )
+            run_until_told(glasses)
+        elif furhat is not None:
+            from os1_edge.live.furhat import run_on_furhat
 
-        run_until_told(live(config, file, key, own_devices(config), watched, click.echo))
+            run_until_told(run_on_furhat(config, file, key, furhat, watched, click.echo, models))
+        else:
+            from os1_edge.live.devices import own_devices
+            from os1_edge.live.run import live
+
+            run_until_told(live(config, file, key, own_devices(config), watched, click.echo, models))
 
 
 def _ask(prompt: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from os1_edge.config import Config
 from os1_edge.device.furhat import Furhat
+from os1_edge.faculties import Loading
 from os1_edge.live.devices import Devices, no_camera, own_power
 from os1_edge.live.record import Watched
 from os1_edge.live.run import live
@@ -18,9 +19,15 @@ KEY = "OS1_FURHAT_KEY"
 
 
 async def run_on_furhat(
-    config: Config, memory_file: Path, key: bytes, host: str, watched: Watched, tell: Callable[[str], None]
+    config: Config,
+    memory_file: Path,
+    key: bytes,
+    host: str,
+    watched: Watched,
+    tell: Callable[[str], None],
+    models: Loading | None = None,
 ) -> None:
-    """Lives until it is cancelled.
+    """Lives until it is cancelled. ``models``: see ``companion``.
 
     Raises:
         NoFurhat: no robot answers at ``host``, or its client is not installed.
@@ -36,6 +43,6 @@ async def run_on_furhat(
         )
         leave = watched.watch(robot.told)
         try:
-            await live(config, memory_file, key, devices, watched, tell)
+            await live(config, memory_file, key, devices, watched, tell, models)
         finally:
             leave()

@@ -16,7 +16,7 @@ from os1_edge.config import Config
 from os1_edge.device.metered import metered
 from os1_edge.device.power import STEPS, Pace, Power, pace
 from os1_edge.events import turn_ids
-from os1_edge.faculties import Faculties, load
+from os1_edge.faculties import Faculties, Loading
 from os1_edge.live.devices import Devices
 from os1_edge.live.ending import alone, since_start_s
 from os1_edge.live.notify import Notifier
@@ -54,24 +54,30 @@ class Live:
 
 @asynccontextmanager
 async def companion(
-    config: Config, memory_file: Path, key: bytes, devices: Devices, watched: Watched
+    config: Config,
+    memory_file: Path,
+    key: bytes,
+    devices: Devices,
+    watched: Watched,
+    models: Loading | None = None,
 ) -> AsyncIterator[Live]:
     """A companion that lives until the block is left; then what it holds is closed, whatever happened.
+    ``models``: those of ``config``, where they are being loaded already.
 
     Raises:
         AlreadyWorn: another companion lives on the memory.
         os1_models.ModelMissing, EngineError, BadMemory: see ``faculties.load``.
     """
     with alone(memory_file):
-        async with _companion(config, memory_file, key, devices, watched) as live:
+        faculties = await _loaded(models or Loading(config), memory_file, key)
+        async with _companion(config, faculties, devices, watched) as live:
             yield live
 
 
 @asynccontextmanager
 async def _companion(
-    config: Config, memory_file: Path, key: bytes, devices: Devices, watched: Watched
+    config: Config, faculties: Faculties, devices: Devices, watched: Watched
 ) -> AsyncIterator[Live]:
-    faculties = await _loaded(config, memory_file, key)
     try:
         store = faculties.memory.store
         choices = await faculties.memory.run(load_choices, store) or of_settings(config)
@@ -109,9 +115,14 @@ async def _companion(
         await asyncio.to_thread(faculties.close)
 
 
-async def _loaded(config: Config, memory_file: Path, key: bytes) -> Faculties:
-    """Cancelled, it still waits for the loading thread: what that has opened must be closed."""
-    loading = asyncio.ensure_future(asyncio.to_thread(load, config, memory_file, key))
+async def _loaded(models: Loading, memory_file: Path, key: bytes) -> Faculties:
+    """Cancelled, it still waits for the loading threads: what those have opened must be closed."""
+
+    def wait() -> Faculties:
+        with models:
+            return models.faculties(memory_file, key)
+
+    loading = asyncio.ensure_future(asyncio.to_thread(wait))
     try:
         return await asyncio.shield(loading)
     except asyncio.CancelledError:
@@ -202,9 +213,10 @@ async def live(
     devices: Devices,
     watched: Watched,
     tell: Callable[[str], None],
+    models: Loading | None = None,
 ) -> None:
-    """Lives until it is cancelled, and tells systemd of it."""
-    async with companion(config, memory_file, key, devices, watched) as found, notified():
+    """Lives until it is cancelled, and tells systemd of it. ``models``: see ``companion``."""
+    async with companion(config, memory_file, key, devices, watched, models) as found, notified():
         took = since_start_s()
         tell(f"listening{f' after {took:.1f} s' if took is not None else ''}; Ctrl-C ends it")
         await found.life

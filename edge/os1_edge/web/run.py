@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from os1_edge.config import Config
+from os1_edge.faculties import Loading
 from os1_edge.live.devices import Devices, own_power
 from os1_edge.live.record import Watched
 from os1_edge.live.run import companion, notified
@@ -28,6 +29,7 @@ async def run_in_browser(
     *,
     port: int,
     lan: bool,
+    models: Loading | None = None,
 ) -> None:
     """Lives until it is cancelled.
 
@@ -39,6 +41,7 @@ async def run_in_browser(
         tell: prints a line for the wearer.
         port: where the page is served; 0: any free one.
         lan: serve it to the network as well, over TLS.
+        models: see ``companion``.
 
     Raises:
         PortTaken: another program has the port.
@@ -49,7 +52,7 @@ async def run_in_browser(
     )
     names = [*HERE, *(own_addresses() if lan else [])]
     tls, fingerprint = certificate(memory_file.parent, names) if lan else (None, "")
-    async with companion(config, memory_file, key, devices, watched) as live:
+    async with companion(config, memory_file, key, devices, watched, models) as live:
         doors = Doors(lambda code: tell(f"the new code is {code}"))
         log_file = memory_file.with_name("turns.jsonl")
         memory = live.faculties.memory
