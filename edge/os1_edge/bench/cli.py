@@ -93,8 +93,14 @@ def bench(
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
 )
+@click.option(
+    "--backend",
+    default="sqlite-vec",
+    show_default=True,
+    help="Where the memories lie: sqlite-vec, or milvus[:URL] (docs/hosted.md; no URL: milvus-lite).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
-def recall(files: tuple[Path, ...], as_json: bool) -> None:
+def recall(files: tuple[Path, ...], backend: str, as_json: bool) -> None:
     """How much of the annotated evidence recall finds in LoCoMo conversations.
 
     FILES are of the form of locomo10.json; categories 1 to 4 count. Recall@k is the percentage of a
@@ -102,14 +108,19 @@ def recall(files: tuple[Path, ...], as_json: bool) -> None:
     your memory.
     """
     from os1_edge.bench.recall import measure, read_conversations, table
+    from os1_edge.bench.recall_hosted import place_of
     from os1_edge.remember.embed import Embedder
 
     conversations = [c for file in files for c in read_conversations(file)]
     embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
     quiet = as_json or not sys.stderr.isatty()
-    (answers,) = measure(
-        conversations, embedder, tell=lambda line: None if quiet else click.echo(line, err=True)
-    )
+    with place_of(backend) as prepare:
+        (answers,) = measure(
+            conversations,
+            embedder,
+            tell=lambda line: None if quiet else click.echo(line, err=True),
+            prepare=prepare,
+        )
     found = table(answers)
     if as_json:
         click.echo(json.dumps(found))

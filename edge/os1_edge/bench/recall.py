@@ -135,6 +135,7 @@ def measure(
     embedder: Embedder,
     rules: Sequence[RecallRules] = (RULES,),
     tell: Callable[[str], None] = lambda text: None,
+    prepare: Callable[[Store, datetime], None] = lambda store, now: None,
 ) -> list[list[Answered]]:
     """Asks every question of every conversation, once under each of the ``rules``.
 
@@ -143,17 +144,20 @@ def measure(
         embedder: of texts and questions.
         rules: how to rank.
         tell: called with a line of progress for each conversation.
+        prepare: what is done with each memory before it is asked, such as moving it to a server.
     """
     out: list[list[Answered]] = [[] for _ in rules]
     for number, conversation in enumerate(conversations):
         tell(f"conversation {number + 1} of {len(conversations)}: {len(conversation.turns)} turns")
         with remembered(conversation, embedder) as (store, turn_ids):
+            prepare(store, conversation.now)
             for answers, rule in zip(out, rules, strict=True):
                 recall = Recall(store, embedder, rule)
                 for asked in conversation.questions:
                     hits = recall.recall(asked.question, conversation.now)
                     found = _shares(asked, [turn_ids.get(hit.ref_id, "") for hit in hits])
                     answers.append(Answered(number, asked.category, found))
+                recall.close()
     return out
 
 

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import secrets
 import struct
+from functools import lru_cache
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -27,8 +28,8 @@ SECRET_BYTES = 32
 _NONCE = 12
 """Bytes; random. NIST SP 800-38D allows 2^32 seals under one key so: a million a year for 4,000 years."""
 
-_PAD = 128
-"""Sealed lengths are multiples of this: most turns then have one of three lengths."""
+_PAD = 256
+"""Sealed lengths are multiples of this: most turns then have one of two lengths."""
 
 _ID = 16
 """Bytes of a row's name on the server, and of its digest."""
@@ -87,7 +88,7 @@ class Seal:
 
     def leaving(self, vector: Vector) -> Vector:
         """``vector`` as the server sees it, shape (384,), float32: the same cosines, another basis."""
-        return vector if self._turn is None else (self._turn @ vector).astype(np.float32)
+        return vector if self._turn is None else np.asarray(self._turn @ vector)
 
     def _bound(self, row_id: bytes, shelf: int) -> bytes:
         return self._salt + row_id + struct.pack(">b", shelf)
@@ -97,7 +98,8 @@ class Seal:
         return HKDF(SHA256(), length=32, salt=self._salt, info=info).derive(self._secret)
 
 
-def rotation(key: bytes) -> NDArray[np.float64]:
+@lru_cache(4)  # it takes a moment, and search and courier need the same
+def rotation(key: bytes) -> NDArray[np.float32]:
     """An orthogonal matrix, shape (384, 384), that follows from ``key``: the same on every machine.
 
     Normal deviates (Box-Muller over SHAKE-256), orthogonalised, the signs of R's diagonal made positive: one
@@ -108,4 +110,4 @@ def rotation(key: bytes) -> NDArray[np.float64]:
     first, second = (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
     normal = np.sqrt(-2 * np.log1p(-first)) * np.cos(2 * np.pi * second)
     q, r = np.linalg.qr(normal.reshape(DIMENSIONS, DIMENSIONS))
-    return np.asarray(q * np.sign(np.diag(r)))
+    return (q * np.sign(np.diag(r))).astype(np.float32)
