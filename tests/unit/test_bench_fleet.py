@@ -128,7 +128,8 @@ def test_the_page_holds_what_was_measured_and_the_machines_it_means(tmp_path: Pa
         for model, pace in paces
         for figure in ("prefill", "generation")
     ]
-    result(*rows).write(tmp_path / "bench.json")
+    alone = {"model": "qwen2.5-1.5b", "figure": "prefill", "threads": 1}
+    result(*rows, series("alone", "converse", "tok/s", [[5.0]], of=alone)).write(tmp_path / "bench.json")
     pace = pace_of(tmp_path / "bench.json")
     assert pace[1] == "qwen2.5-1.5b"
     fill(page, pace, HABITS, [load(10, 0.1), load(20, 5.0)], 0.2)

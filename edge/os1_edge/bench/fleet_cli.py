@@ -148,7 +148,8 @@ def pace_of(bench: Path) -> Pace:
     """
     result = load_result(bench)
     for name in MODELS:
-        found = {str(s.of.get("figure")): s.median for s in result.series if s.of.get("model") == name}
+        rows = [s for s in result.series if s.of.get("model") == name and "threads" not in s.of]
+        found = {str(s.of.get("figure")): s.median for s in rows}
         if {"prefill", "generation"} <= found.keys():
             return result, name, found
     raise BadFile(bench, "has no language model in it; run os1 bench --only converse")
