@@ -199,22 +199,41 @@ def test_a_name_that_is_not_found_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("since", "token", "said", "logged"),
+    ("since", "token", "mine", "said", "logged"),
     [
-        (-4 * WEEK, "right", Event.OUTDATED, "shows a certificate that does not hold on this day"),
-        (WEEK, "right", Event.OUTDATED, "shows a certificate that does not hold on this day"),
-        (-WEEK, "wrong", Event.REFUSED, "refuses this device's token or certificate"),
+        (-4 * WEEK, "right", None, Event.OUTDATED, "shows a certificate that does not hold on this day"),
+        (WEEK, "right", None, Event.OUTDATED, "shows a certificate that does not hold on this day"),
+        (-WEEK, "wrong", None, Event.REFUSED, "refuses this device's token or certificate"),
+        (-WEEK, "right", -4 * WEEK, Event.REFUSED, "refuses this device's token or certificate"),
     ],
 )
 def test_a_credential_that_does_not_hold_is_told_in_plain_words(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, since: timedelta, token: str, said: str, logged: str
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    since: timedelta,
+    token: str,
+    mine: timedelta | None,
+    said: str,
+    logged: str,
 ) -> None:
+    """``since``: from when the server's certificate holds; ``mine``: the device's, if asked for."""
+
     async def go() -> None:
         ours = Authority(tmp_path, "ours")
         tokens = Tokens({hashlib.sha256(b"right").hexdigest(): "ann"})
-        server = Server(Answerer(Scripted()), tokens, read_tls(*ours.issue("server", since)))
+        asked_for = ours.cert if mine is not None else None
+        server = Server(
+            Answerer(Scripted()),
+            tokens,
+            read_tls(*ours.issue("server", since), asked_for),
+            certificates=mine is not None,
+        )
         port = await server.start(Address("127.0.0.1", 0))
-        far = RemoteEngine(f"localhost:{port}", token, Trust(ours.cert.read_bytes()), Quiet())
+        trust = Trust(ours.cert.read_bytes())
+        if mine is not None:
+            certificate, key = ours.issue("ann", mine)
+            trust = Trust(ours.cert.read_bytes(), key.read_bytes(), certificate.read_bytes())
+        far = RemoteEngine(f"localhost:{port}", token, trust, Quiet())
         router = Router(Device(), far, Clock(), times=budgets(BUDGET_S))
         try:
             router.wearer_speaks()

@@ -147,25 +147,30 @@ class Channels:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def stranger(self, timeout_s: float) -> Stranger:
-        """Whether whoever answers at the server's address cannot show its certificate, or an old one."""
+        """What is wrong with whoever answers at the server's address, or with this device in their eyes."""
         if self.plain:
             return ""
         context = ssl.create_default_context(
             cadata=self._trust.roots.decode("ascii", "replace") if self._trust.roots else None
         )
+        context.set_alpn_protocols(["h2"])
+        writer: asyncio.StreamWriter | None = None
         try:
-            connecting = asyncio.open_connection(self._host, self._port, ssl=context)
-            _, writer = await asyncio.wait_for(connecting, timeout_s)
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await asyncio.open_connection(self._host, self._port, ssl=context)
+                # In HTTP/2 a server speaks first, unless it hangs up on a client without a certificate.
+                return "" if await reader.read(1) else "barred"
         except ssl.SSLCertVerificationError as e:
             return "outdated" if e.verify_code in NOT_TODAY else "forged"
         except ssl.SSLError:
-            return "forged"
+            return "forged" if writer is None else ""
         except (OSError, TimeoutError):
             return ""
-        writer.close()
-        with suppress(OSError, ssl.SSLError, TimeoutError):
-            await asyncio.wait_for(writer.wait_closed(), 0.2)
-        return ""
+        finally:
+            if writer is not None:
+                writer.close()
+                with suppress(OSError, ssl.SSLError, TimeoutError):
+                    await asyncio.wait_for(writer.wait_closed(), 0.2)
 
     def _channel(self, kind: Literal["bulk", "control"]) -> Any:
         options = (*OPTIONS, ("grpc.keepalive_time_ms", PING_MS[kind]))

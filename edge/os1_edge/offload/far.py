@@ -15,9 +15,10 @@ Failure = Literal["unreachable", "busy", "late", "refused", "unfit", "lost", "br
 wearer; it does not take this question; what was to be resumed is gone; its engine failed."""
 
 
-Stranger = Literal["", "forged", "outdated"]
-"""Who answers at the server's address without a certificate to go by: nobody; somebody else (a captive
-portal); the server, on a day for which its certificate was not made."""
+Stranger = Literal["", "forged", "outdated", "barred"]
+"""Who answers at the server's address, where no call comes through: nobody, or nothing is wrong; somebody
+else (a captive portal); the server, on a day for which its certificate was not made; the server, hanging up
+on a device without a certificate that it knows."""
 
 
 class FarError(EngineError):

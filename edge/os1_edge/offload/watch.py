@@ -49,7 +49,12 @@ HOW = {
 }
 """What ended a link, of the server; whatever else did, it cannot be reached."""
 
-FOUND: dict[Stranger, Event] = {"": Event.LOST, "forged": Event.FORGED, "outdated": Event.OUTDATED}
+FOUND: dict[Stranger, Event] = {
+    "": Event.LOST,
+    "forged": Event.FORGED,
+    "outdated": Event.OUTDATED,
+    "barred": Event.REFUSED,
+}
 """What a handshake showed of a server that answers no probe."""
 
 SIZES = 500
