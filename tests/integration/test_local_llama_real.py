@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,48 @@ def test_looking_up_the_prompt_changes_no_word_and_saves_passes(
     assert asyncio.run(text(llama.stream([SYSTEM, FACT], 40))) == with_guesses
     assert "level three" in with_guesses
     assert len(looked_up.sizes) < len(one_by_one.sizes)
+
+
+@pytest.mark.parametrize(
+    ("likely", "saves"),
+    [("You parked the car on level three, next to the lift.", True), ("The sea is green and deep.", False)],
+)
+def test_an_answer_that_was_foreseen_comes_in_fewer_passes_and_no_word_is_taken_on_trust(
+    llama: LocalLlama, monkeypatch: pytest.MonkeyPatch, likely: str, saves: bool
+) -> None:
+    monkeypatch.setattr(llamacpp, "guesses", lambda tokens, count: [])
+    plain = Decodes(llama, monkeypatch)
+    expected = asyncio.run(text(llama.stream([SYSTEM, FACT], 40)))
+    passes = len(plain.sizes)
+    written = asyncio.run(text(llama.stream([SYSTEM, replace(FACT, likely=likely)], 40)))
+    assert written == expected
+    assert (len(plain.sizes) - passes < passes - 3) == saves
+
+
+def test_a_reading_ahead_that_is_given_up_keeps_what_it_had_read(
+    llama: LocalLlama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = llama._llama._decode
+
+    async def given_up() -> int:
+        await llama.forget()
+        loop, some = asyncio.get_running_loop(), asyncio.Event()
+
+        def counted(slot, tokens, stop, *, logits):  # type: ignore[no-untyped-def]
+            decode(slot, tokens, stop, logits=logits)
+            if len(slot.tokens) >= 3 * llamacpp.GLANCE:
+                loop.call_soon_threadsafe(some.set)
+
+        monkeypatch.setattr(llama._llama, "_decode", counted)
+        reading = asyncio.create_task(llama.prime([SYSTEM, LONG]))
+        await some.wait()
+        reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await reading
+        return len(llama._llama.slots[0].tokens)
+
+    held = asyncio.run(given_up())
+    assert 3 * llamacpp.GLANCE <= held < len(llama._llama.prompt([SYSTEM, LONG]))
 
 
 def test_a_prompt_that_begins_like_the_one_before_is_read_from_where_it_differs(

@@ -68,6 +68,10 @@ class Conversation:
         """What the wearer said in the exchanges that the prompt at ``time`` holds."""
         return [exchange.heard for exchange in self._going_on(time)]
 
+    def goes_on(self, time: datetime) -> bool:
+        """Whether a turn at ``time`` would go on with it."""
+        return bool(self._going_on(time))
+
     def replied(self, time: datetime) -> str:
         """The replies of the exchanges that the prompt at ``time`` holds."""
         return "\n".join(exchange.reply for exchange in self._going_on(time))

@@ -110,6 +110,8 @@ class Plan:
     """Why ``fixed`` is the reply."""
     mentions: tuple[Mention, ...] = ()
     """What the reply should name; the first that it does not is said at its end."""
+    likely: str = ""
+    """The fact that the model most often gives back as it stands."""
 
 
 def plan(heard: str, notes: Notes) -> Plan:
@@ -141,9 +143,8 @@ def plan(heard: str, notes: Notes) -> Plan:
     if facts:
         # What to do first: it is read ahead while the wearer still speaks.
         message = "\n".join([ANSWER, *facts, f"The wearer asks: {heard}"])
-        return Plan(
-            message, None, (at_stake or known or health)[0], notes.health, mentions=_warnings(at_stake)
-        )
+        best, warnings = (at_stake or known or health)[0], _warnings(at_stake)
+        return Plan(message, None, best, notes.health, mentions=warnings, likely=(known or health)[0])
     if kind == "view question":
         return Plan(heard, NOTHING_IN_VIEW, NOTHING_IN_VIEW)
     return Plan(heard, UNKNOWN if _OWN.search(heard) else None, NO_IDEA)

@@ -17,7 +17,7 @@ from os1_edge.converse.evidence import SUGGESTED, queries, standing
 from os1_edge.converse.history import Conversation, as_turns, by_rule
 from os1_edge.converse.jobs import MemoryWriter
 from os1_edge.converse.manners import Manners
-from os1_edge.converse.prompt import NOTED, Notes, Plan, examples, plan, system_message
+from os1_edge.converse.prompt import ANSWER, NOTED, Notes, Plan, examples, plan, system_message
 from os1_edge.converse.question import kind_of
 from os1_edge.converse.retrieval import Report
 from os1_edge.converse.safety import must_mind
@@ -116,6 +116,7 @@ class Replier:
         if heard in corrections([*said, heard]):
             planned = replace(planned, fixed=NOTED, reason="the wearer puts something right")
         prompt = self._conversation.messages(self._opening, planned.message, time)
+        prompt[-1] = replace(prompt[-1], likely=planned.likely)
         hits = (*notes.recalled, *notes.proposed)
         return Asked(heard, time, planned, prompt, hits, notes.scene, thoughts)
 
@@ -178,12 +179,13 @@ class Replier:
         self.manners.replied(asked.heard, heard)
 
     async def think(self, now: datetime, place: str = "") -> bool:
-        """Works ahead of the next turn, in the background: its strategy, a report, a summary of what will
-        leave the prompt. Cancel it when somebody speaks.
+        """Works ahead of the next turn, in the background: the conversation is read as it now stands; the
+        turn's strategy, a report, a summary of what will leave the prompt. Cancel it when somebody speaks.
 
         Returns:
             Whether all is done; ``False``: the engine was needed elsewhere, ask again later.
         """
+        await self._read_on(now)
         if self._settings.agents == "rules":
             return True
         if LEAVES_OUT[self._settings.ablation]:
@@ -197,6 +199,13 @@ class Replier:
             source = " ".join(f"{one.heard} {one.reply}" for one in going)
             self._conversation.summarised(going, faithful(text or "", source) or by_rule(going))
         return done
+
+    async def _read_on(self, now: datetime) -> None:
+        """Has the engine read the newest exchange as it was heard, and all of them where the older went: else
+        the next turn would wait for it. The last line is how a question begins, of which there is most to
+        read."""
+        if self._conversation.goes_on(now):
+            await self._engine.prime(self._conversation.messages(self._opening, f"{ANSWER}\n", now))
 
     def spoke_first(self, words: str, time: datetime) -> None:
         """The companion said ``words`` unasked: what the wearer says next may answer them."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 
 from os1_edge.offload.engine import EngineError, Message, Preempted, Schema, Task
-from os1_edge.offload.llamacpp import LlamaCpp, Stopped
+from os1_edge.offload.llamacpp import BATCH, GLANCE, LlamaCpp, Stopped
 from os1_edge.offload.opening import Kept, digest_of_model, keep, kept, key_of
 
 AHEAD = 2
@@ -119,7 +119,7 @@ class LocalLlama:
 
         def work(stop: Callable[[], bool]) -> None:
             with suppress(Stopped, EngineError):  # whoever needs it reads the rest, or is told
-                self._read(messages, 0, background=False, stop=stop)
+                self._read(messages, 0, background=False, stop=stop, step=GLANCE)
 
         await self._ahead(work)
 
@@ -202,11 +202,20 @@ class LocalLlama:
         enough: Callable[[], bool],
     ) -> Iterator[str]:
         grammar = _grammar(schema) if schema is not None else None
-        self._read(messages, max_tokens, background=background, stop=enough)
-        yield from self._llama.write(self._llama.slots[background], max_tokens, enough, grammar)
+        likely = messages[-1].likely if messages and grammar is None else ""
+        guess = self._llama.begins(likely)[: max_tokens - 1] if likely else []
+        self._read(messages, max_tokens, background=background, stop=enough, guess=guess)
+        yield from self._llama.write(self._llama.slots[background], max_tokens, enough, grammar, guess)
 
     def _read(
-        self, messages: Sequence[Message], max_tokens: int, *, background: bool, stop: Callable[[], bool]
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        *,
+        background: bool,
+        stop: Callable[[], bool],
+        step: int = BATCH,
+        guess: Sequence[int] = (),
     ) -> None:
         llama = self._llama
         tokens = llama.prompt(messages)
@@ -220,7 +229,7 @@ class LocalLlama:
             if background:
                 raise EngineError(f"{self.name}: the conversation leaves no room for this job")
             llama.clear(other)
-        llama.read(mine, tokens, stop)
+        llama.read(mine, tokens, stop, step=step, guess=guess)
 
 
 def _grammar(schema: Schema) -> str:

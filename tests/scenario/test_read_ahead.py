@@ -1,0 +1,31 @@
+"""What is read before the wearer speaks again, so that the reply need not wait for it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from companion import Companion, Engine
+
+from os1_edge.converse.prompt import ANSWER, Notes, plan
+from os1_edge.offload.engine import Message
+from os1_edge.remember.recall import Hit
+
+NOON = datetime(2026, 3, 2, 12)
+
+
+def test_an_exchange_is_read_as_it_was_heard_before_the_wearer_speaks_again(tmp_path: Path) -> None:
+    engine = Engine(lambda _: "How nice for you.")
+    told = Companion(tmp_path, engine).say(1.0, "I bought a kite today.").say(9.0, "It is red.").live()
+    assert [turn.reply for turn in told.turns] == ["How nice for you."] * 2
+    second = engine.prompts[-1]
+    assert [*second[:-1], Message("user", f"{ANSWER}\n")] in engine.primed
+
+
+def test_the_fact_that_answers_is_foreseen_and_no_part_of_the_prompt() -> None:
+    hit = Hit("turn", "I parked the car on level three.", NOON, "", 0.9, "")
+    asked = plan("Where did I park the car?", Notes(NOON, "", (hit,)))
+    assert asked.likely == "You parked the car on level three."
+    message = Message("user", asked.message, likely=asked.likely)
+    assert message == Message("user", asked.message)
+    assert plan("I bought a kite today.", Notes(NOON, "", (hit,))).likely == ""
