@@ -85,8 +85,9 @@ def options(model: ModelSettings, per_replica: int) -> dict[str, Any]:
     return scaling | {
         "ray_actor_options": actor,
         "max_ongoing_requests": per_replica,
-        # The queue that knows deadlines is the front door's.
-        "max_queued_requests": max(1, per_replica // 2),
+        # The queue that knows deadlines is the front door's. This one holds what is sent while a lost replica
+        # is still on the ring (measured: half as much refused 7 of 500 questions when a node was killed).
+        "max_queued_requests": max(4, per_replica),
         "request_router_config": {
             "request_router_class": ROUTER,
             "request_router_kwargs": {"num_fallback_replicas": FALLBACKS},

@@ -20,6 +20,9 @@ from os1_cloud.ray.parcels import SILENCE_S, Parcel, again, read_end, write_prom
 
 RETRY_S = 0.5
 """When to come back after a replica was lost or all were full: another one is found within milliseconds."""
+BUSY_S = 0.2
+"""Before the second try where all were full: for that long Serve looks for the replicas of a node that is
+gone."""
 Pressure = tuple[str, int, int]
 """See pressure."""
 _END = object()
@@ -103,9 +106,11 @@ class RayEngine(_Elsewhere):
                         said.append(part.text)
                     yield part
             return
-        except EngineLost:
+        except EngineLost as e:
             if (rest := again(prompt, said, self.vision)) is None:
                 raise
+            if isinstance(e, EngineBusy):
+                await asyncio.sleep(BUSY_S)
         self.moved += 1
         async with aclosing(self._once(rest)) as parts:
             async for part in parts:

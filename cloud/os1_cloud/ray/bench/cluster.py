@@ -20,8 +20,22 @@ HERE = "127.0.0.{}"
 """Of each node its own; Ray takes the first, 127.0.0.1, for the machine's address on the network."""
 STORE_BYTES = 100 * 1024**2
 """Of the object store of a node: answers do not go through it."""
-START_S = 120.0
+START_S = 300.0
 KILL_S = 5.0
+ENVIRONMENT = {
+    # On every node: a cluster with a token and one without do not find together.
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(16),
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Two missed in a row and a node is dead.
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_failure_threshold": "2",
+    # The autoscaler's figures each second, not each ten.
+    "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "1",
+    "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "1",
+}
+"""Of this process and all that it starts."""
+os.environ.update(ENVIRONMENT)  # Ray reads it when it is imported
 MARK = "OS1_RAY_NODE"
 FIRST_PORT, LAST_PORT = 20_000, 29_000
 """Where ports are looked for: below the kernel's ephemeral ones."""
@@ -67,20 +81,6 @@ class Cluster:
         self.port = next(self._ports)
         self.address = f"{HERE.format(2)}:{self.port}"
         self.nodes: list[Node] = []
-        self.environment = {
-            **os.environ,
-            # Set on every node: a cluster with a token and one without do not find together.
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": secrets.token_hex(16),
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_raylet_start_wait_time_s": "60",
-            # Two missed in a row and a node is dead: its processes are of this machine and end with it.
-            "RAY_health_check_period_ms": "1000",
-            "RAY_health_check_failure_threshold": "2",
-            # The autoscaler's figures each second, not each ten.
-            "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "1",
-            "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "1",
-        }
 
     def add(self, cpus: int, **resources: float) -> Node:
         """Starts one more node; the first is the head.
@@ -112,7 +112,7 @@ class Cluster:
         with log.open("w") as out:  # not a pipe: what it starts would hold that open
             done = subprocess.run(
                 command,
-                env={**self.environment, MARK: mark},
+                env={**os.environ, MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -155,17 +155,12 @@ def ports() -> Iterator[int]:
 
 @contextmanager
 def cluster(*cpus: int) -> Iterator[Cluster]:
-    """A cluster with a node for each number of CPUs. Within, this process has its environment, and so does
-    what it starts."""
-    before = dict(os.environ)
+    """A cluster with a node for each number of CPUs."""
     with tempfile.TemporaryDirectory(prefix="os1ray", ignore_cleanup_errors=True) as folder:
         made = Cluster(Path(folder))
-        os.environ.update({k: v for k, v in made.environment.items() if k.startswith("RAY_")})
         try:
             for count in cpus:
                 made.add(count)
             yield made
         finally:
             made.close()
-            os.environ.clear()
-            os.environ.update(before)

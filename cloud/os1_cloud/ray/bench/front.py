@@ -22,7 +22,7 @@ from os1_cloud.ray.bench.scripted import NAME
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2_grpc
 
-READY_S = 120.0
+READY_S = 240.0
 REFUSAL = "os1-refusal-bin"
 RETRYABLE = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED"})
 """Statuses with which a client asks again, or another server."""

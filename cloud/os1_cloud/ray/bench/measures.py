@@ -13,6 +13,8 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import ray
+
 from os1_cloud.bench.client import served
 from os1_cloud.bench.measures import Numbers, quantile
 from os1_cloud.engines import Piece, Prompt, Turn
@@ -44,9 +46,10 @@ async def fronted(
                 yield made, client
             finally:
                 await client.close()
+                ray.shutdown()
 
 
-async def overhead(asks: int = 150) -> Numbers:
+async def overhead(asks: int = 100) -> Numbers:
     """How late each word of an answer is: of the engine alone, behind a server in one process, and behind a
     front door and Ray. The three alternate, so that what else the machine does hits all."""
     late: dict[str, list[float]] = {"engine": [], "server": [], "ray": []}

@@ -1,0 +1,79 @@
+"""For tests on Ray: two nodes of real processes, front doors as operators start them, and a client."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import serve
+
+from os1_cloud.ray.bench import scripted
+from os1_cloud.ray.bench.cluster import Cluster
+from os1_cloud.ray.bench.front import Client, Front, front
+from os1_cloud.ray.deploy import APP
+from os1_cloud.ray.pool import connect
+
+PATIENCE_S = 240.0
+SLOTS = 4
+FIRST_S, TOKEN_S = 0.02, 0.02
+
+
+class World:
+    """The cluster, and what is deployed on it."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+        self._door = self.front()
+        self.door: Front
+
+    def open(self) -> None:
+        """Opens the front door of all tests that end none."""
+        self.door = self._door.__enter__()
+
+    def close(self) -> None:
+        self._door.__exit__(None, None, None)
+        ray.shutdown()
+
+    def front(self, node: str = "front", *options: str) -> AbstractContextManager[Front]:
+        return front(self.cluster.address, self.folder, SLOTS, node, *options)
+
+    def deploy(self, replicas: int = 2, token_s: float = TOKEN_S, **more: Any) -> None:
+        scripted.run(scripted.model(replicas, SLOTS, 1.0, **more), FIRST_S, token_s)
+
+    async def states(self) -> list[dict[str, Any]]:
+        """What each replica does."""
+        handle = serve.get_app_handle(APP + scripted.NAME)
+        return list(await handle.broadcast("state").results_async(timeout_s=PATIENCE_S))
+
+    async def at_work(self) -> int:
+        return sum(state["at_work"] for state in await self.states())
+
+    async def until_at_work(self, number: int) -> None:
+        while await self.at_work() != number:  # noqa: ASYNC110 - other processes' state
+            await asyncio.sleep(0.02)
+
+    async def until_replicas(self, number: int) -> None:
+        while len(await self.states()) != number:  # noqa: ASYNC110 - other processes' state
+            await asyncio.sleep(0.1)
+
+
+def joined(cluster: Cluster, folder: Path) -> World:
+    connect(cluster.address)
+    world = World(cluster, folder)
+    world.deploy()
+    world.open()
+    return world
+
+
+def timeline(story: Callable[[], Awaitable[None]]) -> None:
+    """Runs a test's story; one that hangs fails."""
+    asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
+
+
+def text(words: int, start: int = 0) -> str:
+    return "".join(f"{number} " for number in range(start, words))
+
+
+__all__ = ["APP", "Client", "World", "joined", "text", "timeline"]

@@ -1,0 +1,100 @@
+"""Replicas, nodes and releases that come and go under load: what a wearer notices of it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip(
+    "os1_cloud.ray.bench.front", reason="needs Ray: scripts/test-ray installs it and runs these tests"
+)
+
+from ray_world import Client, World, text, timeline
+
+from os1_cloud.ray.bench.front import RETRYABLE, Told
+
+WORDS = 12
+
+
+async def load(client: Client, mark: str, during: Callable[[], None], calls: int = 150) -> list[Told]:
+    """Thirty questions a second; after a third of them `during` happens, in a thread."""
+    asked, done = [], None
+    for number in range(calls):
+        call = client.ask(number, WORDS, request_id=f"{mark}{number}", session_id=f"{mark}{number % 20}")
+        asked.append(asyncio.ensure_future(call))
+        if number == calls // 3:
+            done = asyncio.ensure_future(asyncio.to_thread(during))
+        await asyncio.sleep(1 / 30)
+    assert done is not None
+    answers = await asyncio.gather(*asked)
+    await done
+    return list(answers)
+
+
+def whole(answers: list[Told]) -> bool:
+    return all(told.text == text(WORDS) for told in answers if told.code == "OK")
+
+
+def test_an_answer_goes_on_at_the_other_replica_when_its_own_is_killed(world: World) -> None:
+    async def story() -> None:
+        await world.until_replicas(2)
+        client = Client([world.door.address])
+        asked = asyncio.ensure_future(client.ask(1, 150, session_id="s"))
+        await world.until_at_work(1)
+        await asyncio.sleep(0.3)
+        [busy] = [state for state in await world.states() if state["at_work"]]
+        os.kill(busy["pid"], signal.SIGKILL)
+        told = await asked
+        assert (told.code, told.text) == ("OK", text(150))
+        await client.close()
+
+    timeline(story)
+
+
+def test_a_rolling_upgrade_fails_no_answer(world: World) -> None:
+    async def story() -> None:
+        await world.until_replicas(2)
+        before = {state["pid"] for state in await world.states()}
+        client = Client([world.door.address], connections=4)
+        answers = await load(client, "u", lambda: world.deploy(token_s=0.021))
+        assert {told.code for told in answers} == {"OK"}
+        assert whole(answers)
+        await world.until_replicas(2)
+        assert not before & {state["pid"] for state in await world.states()}
+        await client.close()
+
+    timeline(story)
+
+
+def test_a_front_door_that_ends_lets_its_answers_end(world: World) -> None:
+    async def story() -> None:
+        client = Client([door.address])
+        asked = asyncio.ensure_future(client.ask(1, 100))
+        await world.until_at_work(1)
+        assert await asyncio.to_thread(door.end) == 0
+        told = await asked
+        assert (told.code, told.text) == ("OK", text(100))
+        await client.close()
+
+    with world.front("ending") as door:
+        timeline(story)
+
+
+def test_a_node_that_is_killed_costs_few_answers_and_those_can_be_asked_again(world: World) -> None:
+    async def story() -> None:
+        await world.until_replicas(2)
+        client = Client([world.door.address], connections=4)
+        answers = await load(client, "n", world.cluster.nodes[1].kill)
+        failed = [told for told in answers if told.code != "OK"]
+        assert {told.code for told in failed} <= RETRYABLE
+        assert all(told.retry_ms for told in failed)
+        assert len(failed) <= len(answers) // 20
+        assert whole(answers)
+        assert (await client.ask(10_000, 3, session_id="after")).text == text(3)
+        await client.close()
+
+    timeline(story)
+    world.cluster.add(1)  # and the lost replica comes back by itself on a new machine
+    timeline(lambda: world.until_replicas(2))
