@@ -29,3 +29,12 @@ def test_the_fact_that_answers_is_foreseen_and_no_part_of_the_prompt() -> None:
     message = Message("user", asked.message, likely=asked.likely)
     assert message == Message("user", asked.message)
     assert plan("I bought a kite today.", Notes(NOON, "", (hit,))).likely == ""
+
+
+def test_what_is_in_view_is_read_while_a_short_question_is_asked(tmp_path: Path) -> None:
+    engine = Engine(lambda _: "You see a red kite.")
+    told = Companion(tmp_path, engine).show(0.5, "A red kite.").say(2.0, "What is this?", 0.5).live()
+    assert told.turns[0].reply == "You see a red kite."
+    asked = engine.prompts[-1][-1].text
+    assert "Fact in view now: You see a red kite." in asked
+    assert any(asked.rpartition("The wearer")[0] in primed[-1].text for primed in engine.primed)

@@ -291,7 +291,7 @@ class Os1:
         self._night.wake()
         self._thinking.wake()
         self._floor.wearer_speaks(event.turn_id, event.at / RATE)
-        self._partials.begin()
+        self._partials.begin(event.at / RATE, read=self._config.hear.partials and self._step.ahead)
         self._engine.wearer_speaks()
         self.looking.spoken(event.at / RATE)
 

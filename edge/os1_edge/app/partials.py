@@ -18,6 +18,10 @@ WORTH_READING = 3
 """Words that a beginning needs before the prompt is read ahead for it."""
 
 
+LOOKS = "What is this?"
+"""Stands for every question about the view: each is given the same facts."""
+
+
 class Partials:
     """At most one hypothesis in the making; a new one is begun when the one before is done."""
 
@@ -33,10 +37,13 @@ class Partials:
         self._hearing: Hearing | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self) -> None:
-        """A turn begins."""
+    def begin(self, at_s: float, *, read: bool) -> None:
+        """A turn begins at session second ``at_s``. With ``read``, what is in view is read ahead of its first
+        word: of a short question it is most of what there is to read."""
         self.stop()
         self._next = EVERY
+        if read:
+            self._task = asyncio.create_task(self._look(at_s))
 
     def due(self, samples: int) -> bool:
         """Whether a hypothesis over ``samples`` of the turn should be made."""
@@ -53,10 +60,18 @@ class Partials:
 
     def stop(self) -> None:
         """The final words are being looked for, or nobody speaks: a hypothesis is of no more use."""
-        if self._task is not None and self._hearing is not None:
+        if self._hearing is not None:
             self._hearing.void()
+        if self._task is not None:
             self._task.cancel()
-            self._hearing = self._task = None
+        self._hearing = self._task = None
+
+    async def _look(self, at_s: float) -> None:
+        try:
+            if (view := self._view_at(at_s)) is not None:
+                await self._answerer.prime(LOOKS, at_s, await view.description())
+        except Exception as e:
+            tell_failure("reading the view ahead", e)
 
     async def _work(self, so_far: SpeechPaused, hearing: Hearing) -> None:
         try:
