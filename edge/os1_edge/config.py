@@ -170,9 +170,9 @@ class Remember(_Section):
     """Of importance beside likeness, both 0..1: it decides between memories that fit alike."""
     recency_weight: Share = 0.01
     """The same of recency. With 0.1 recall finds 4 points less of LoCoMo, with 1 a fifth of it."""
-    associated: Annotated[int, Field(ge=0, le=5)] = 0
-    """Memories more that are linked to those by index keys, where time allows; in place of one that fits they
-    answer nothing, so a small model is given none."""
+    associated: Annotated[int, Field(ge=0, le=5)] = 1
+    """Memories more that are linked to those by index keys and fit what was said too, where time and room
+    allow; never in place of one of those."""
     event_threshold: Share = 0.75
     """Cosine similarity above which contexts are one event (paper 3.2.3)."""
     written_by_model: bool = True

@@ -206,7 +206,7 @@ def talk_of_boats(store: Store) -> list[int]:
     return rows
 
 
-LINKING = RecallRules(limit=1, associated=2, derived=False)
+LINKING = RecallRules(limit=1, associated=2, fitting=False, derived=False)
 
 
 def test_a_turn_leads_to_another_days_turn_by_a_key_of_its_conversation(store: Store) -> None:
@@ -227,6 +227,28 @@ def test_without_time_room_or_wish_nothing_is_linked(
     talk_of_boats(store)
     hits = Recall(store, BAG, rules).recall("What does Anna have now?", NOW, budget_s=budget_s)
     assert len(hits) == 1
+
+
+def test_a_reply_is_given_a_link_only_where_it_fits_the_question_too(store: Store) -> None:
+    rows = talk_of_boats(store)
+    rules = replace(LINKING, fitting=True)
+    assert [h.ref_id for h in Recall(store, BAG, rules).recall("What does Anna have now?", NOW)] == rows[:1]
+    first, linked = Recall(store, BAG, rules).recall("Has Anna passed the pier?", NOW)
+    assert {first.ref_id, linked.ref_id} == set(rows[:2])
+    assert "linked by" in linked.reason
+
+
+def test_what_is_linked_never_takes_the_place_of_what_fits_better(store: Store) -> None:
+    talk_of_boats(store)
+    say(store, "Anna has a red bicycle now.", session="s9")
+    for limit, tokens in ((1, 240), (2, 240), (2, 12), (3, 240)):
+        alone = RecallRules(limit=limit, tokens=tokens, associated=0)
+        direct = Recall(store, BAG, alone).recall("What does Anna have now?", NOW)
+        for fitting in (True, False):
+            rules = replace(alone, associated=3, fitting=fitting)
+            hits = Recall(store, BAG, rules).recall("What does Anna have now?", NOW)
+            assert hits[: len(direct)] == direct
+            assert sum(len(hit.text) for hit in hits[1:]) <= 4 * tokens
 
 
 def test_what_the_prompt_holds_already_is_not_linked(store: Store) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from os1_edge.remember.ranking import Candidate
@@ -46,6 +46,7 @@ def associated(
     budget_s: float | None = None,
     *,
     derived: bool = True,
+    among: Collection[tuple[Kind, int]] | None = None,
 ) -> list[Link]:
     """Memories linked to ``hits`` by index keys, the strongest link first.
 
@@ -55,8 +56,9 @@ def associated(
         limit: how many at most.
         budget_s: time left; too little of it: none.
         derived: whether events and summaries may be among them; else only turns and profile lines.
+        among: only these, in this order; ``None``: all there are.
     """
-    if limit <= 0 or not hits or not affordable(budget_s):
+    if limit <= 0 or not hits or (among is not None and not among) or not affordable(budget_s):
         return []
     known = set(hits)
     strength: dict[tuple[Kind, int], float] = {}
@@ -71,7 +73,10 @@ def associated(
             for target in sharing:
                 strength[target] = strength.get(target, 0.0) + 1 / math.log2(2 + len(sharing))
                 by.setdefault(target, (key, source))
-        best = sorted(strength, key=lambda target: (-strength[target], target))[:limit]
+        if among is None:
+            best = sorted(strength, key=lambda target: (-strength[target], target))[:limit]
+        else:
+            best = [target for target in among if target in strength][:limit]
         return [Link(found, *by[target]) for target in best if (found := _read(store, target)) is not None]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 from os1_edge.remember.connection import connect, opening, unlock
 from os1_edge.remember.rows import Kind, seconds
 from os1_edge.remember.scan import Signs
-from os1_edge.remember.vectors import Vector, bits, bits_of, pack, unpack
+from os1_edge.remember.vectors import Vector, bits_of, pack, unpack
 
 SCORED, LEAST_SCORED, MORE_FROM = 10, 75, 1000
 """How many times as many as are wanted are scored, and how many at least: so many, and one more for each
@@ -163,23 +163,21 @@ class Index:
                 (kind, ref_id, seconds(time), speaker, location, text),
             ).lastrowid
             if vector is not None:  # nothing is known by this id yet that would have to go
-                self._enter_vector(item, pack(vector), bits(vector))
+                self._enter_vector(item, pack(vector))
         return int(item)
 
     def set_vector(self, item: int, vector: Vector) -> None:
         """Gives an item the vector that the current embedder made of its text."""
-        self._set_vector(item, pack(vector), bits(vector))
+        self.set_packed(item, pack(vector))
 
     def set_packed(self, item: int, vector: bytes) -> None:
         """The same with a vector as ``vectors.pack`` made it, of another memory of the same embedder."""
-        self._set_vector(item, vector, bits_of(vector))
-
-    def _set_vector(self, item: int, packed: bytes, signs: bytes) -> None:
         with self.transaction() as db:
             db.execute("DELETE FROM item_bits WHERE rowid = ?", (item,))
-            self._enter_vector(item, packed, signs)
+            self._enter_vector(item, vector)
 
-    def _enter_vector(self, item: int, packed: bytes, signs: bytes) -> None:
+    def _enter_vector(self, item: int, packed: bytes) -> None:
+        """The signs are those of the packed vector, as in every place that makes them anew."""
         with self.transaction() as db:
             db.execute(
                 "INSERT OR REPLACE INTO item_vectors (id, embedder, vector) "
@@ -189,7 +187,7 @@ class Index:
             db.execute(
                 "INSERT INTO item_bits (rowid, kind, bits) "
                 "SELECT id, kind, vec_bit(?) FROM items WHERE id = ?",
-                (signs, item),
+                (bits_of(packed), item),
             )
 
     def without_vector(self, limit: int, below: int = 2**62) -> list[tuple[int, str]]:
@@ -232,9 +230,13 @@ class Index:
         """Whether rows of it may lie on a server only (``hosted``)."""
         return self.meta("hosted") is not None
 
-    def complete(self, since: datetime | None = None) -> None:
-        """Brings home what lies on a server only, for work that needs all of the memory; ``since``: all that
-        did not end before. Elsewhere there is nothing to do.
+    def complete(self, since: datetime | None = None, rows: Iterable[tuple[str, int]] = ()) -> None:
+        """Brings home what lies on a server only, for work that needs all of the memory. Elsewhere there is
+        nothing to do.
+
+        Args:
+            since: only what did not end before is needed.
+            rows: only what may be connected with these (kind, id) is needed.
 
         Raises:
             BadMemory: the server does not give it now; nothing was changed.
@@ -242,7 +244,7 @@ class Index:
         if self.hosted:
             from os1_edge.remember.hosted.open import complete
 
-            complete(self, since)
+            complete(self, since, rows)
 
     def nearest_signs(self, kind: Kind, vector: Vector, k: int) -> list[int]:
         """Ids of the ``k`` items of a kind that are nearest to ``vector`` as far as signs tell."""

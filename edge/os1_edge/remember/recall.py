@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from time import perf_counter
 from typing import Literal, Protocol
 
@@ -36,6 +37,9 @@ SAYS_SOMETHING = 3
 BUDGET_S = 0.1
 """Time for recall before a reply, of which links may take what is left."""
 
+FIT = 40
+"""Memories that fit the question, the best of them, among which links are looked for."""
+
 CHARS_A_TOKEN = 4
 """English text, roughly; the budget need not be exact."""
 
@@ -57,9 +61,12 @@ class RecallRules:
     """Cosine similarity below which a memory has nothing to do with what was said."""
     tokens: int = 240
     """Length of all of them together, about."""
-    associated: int = 0
-    """Memories more that are linked to them by index keys, where time and length allow. None: on LoCoMo one
-    linked memory beside three finds nothing that was asked, a fourth finds 5 points more (decision 0007)."""
+    associated: int = 1
+    """Memories more that are linked to them by index keys, where time and length allow: in what they leave
+    free, never in their place."""
+    fitting: bool = True
+    """Only such as have to do with the question too. On LoCoMo one question in seven has one, and they hold
+    as much evidence as whatever is linked, which is twice as much to read (decision 0007)."""
     questions: bool = False
     """Whether the wearer's own questions count as memories."""
     derived: bool = True
@@ -126,9 +133,11 @@ class Recall:
         began = perf_counter()
         question = read_question(readable(query), now, self._search.people(), self._wearer_name)
         found = self._search.find(question, self._embedder.one(question.plain))
-        hits = rank(found.candidates, question, now, in_view, self._rules, found.rarity)
+        order = in_order(found.candidates, question, now, in_view, self._rules, found.rarity)
+        fit = list(islice(order, max(self._rules.limit, FIT)))
+        hits = cut(fit, self._rules)
         left = None if budget_s is None else budget_s - (perf_counter() - began)
-        return hits + self._linked(hits, in_view, left)
+        return hits + self._linked(hits, fit[len(hits) :], in_view, left)
 
     def warm(self) -> None:
         """Reads what every question needs, so that the first need not wait."""
@@ -143,14 +152,23 @@ class Recall:
         """What to tell where the last question was not answered by all of the memory; "" where it was."""
         return self._search.word
 
-    def _linked(self, hits: Sequence[Hit], in_view: Collection[str], budget_s: float | None) -> list[Hit]:
-        """What is linked to ``hits`` and not told already, as far as length allows."""
+    def _linked(
+        self, hits: Sequence[Hit], others: Sequence[Hit], in_view: Collection[str], budget_s: float | None
+    ) -> list[Hit]:
+        """What is linked to ``hits`` and not told already, as far as length allows. ``others``: what fits the
+        question too, the best first."""
         rules, out = self._rules, list[Hit]()
+        fit: dict[tuple[Kind, int], Hit] | None = None
+        if rules.fitting:
+            fit = {(other.kind, other.ref_id): other for other in others}
         told = {text.casefold() for text in in_view} | {hit.text.casefold() for hit in hits}
         left = rules.tokens * CHARS_A_TOKEN - sum(len(hit.text) for hit in hits)
         refs: list[tuple[Kind, int]] = [(hit.kind, hit.ref_id) for hit in hits]
-        for link in associated(self._store, refs, rules.associated, budget_s, derived=rules.derived):
-            hit = _hit(link.memory, 0.0, f'linked by "{link.key}" to {link.to[0]}:{link.to[1]}')
+        for link in associated(
+            self._store, refs, rules.associated, budget_s, derived=rules.derived, among=fit
+        ):
+            score = fit[link.memory.kind, link.memory.ref_id].score if fit else 0.0
+            hit = _hit(link.memory, score, f'linked by "{link.key}" to {link.to[0]}:{link.to[1]}')
             if hit.text.casefold() in told or len(hit.text) > left or _only_asks(link.memory.text):
                 continue
             told.add(hit.text.casefold())
@@ -175,8 +193,32 @@ def rank(
     rules: RecallRules,
     rarity: Mapping[str, float] | None = None,
 ) -> list[Hit]:
-    """The best memories first, at most ``rules.limit``. The wearer's questions are left out: they hold no
-    fact, and the same question asked before is always the nearest.
+    """The first of ``in_order``, as many as the rules give."""
+    order = in_order(candidates, question, now, in_view, rules, rarity)
+    return cut(list(islice(order, rules.limit)), rules)
+
+
+def cut(hits: Sequence[Hit], rules: RecallRules) -> list[Hit]:
+    """The first of ``hits`` within the rules' number and length; the first of all however long it is."""
+    left, out = rules.tokens * CHARS_A_TOKEN, list[Hit]()
+    for hit in hits[: rules.limit]:
+        if out and len(hit.text) > left:
+            break
+        left -= len(hit.text)
+        out.append(hit)
+    return out
+
+
+def in_order(
+    candidates: Sequence[Candidate],
+    question: Question,
+    now: datetime,
+    in_view: Collection[str],
+    rules: RecallRules,
+    rarity: Mapping[str, float] | None = None,
+) -> Iterator[Hit]:
+    """The memories that have to do with the question, the best first. The wearer's questions are left out:
+    they hold no fact, and the same question asked before is always the nearest.
 
     Args:
         candidates: memories that may answer.
@@ -184,7 +226,7 @@ def rank(
         now: the wearer's time.
         in_view: texts that the prompt already holds; they are not given twice, nor is a profile entry
             beside the turn that it came from, nor an event that quotes them.
-        rules: how much to recall.
+        rules: what counts how much.
         rarity: of the question's terms, see ``rank_candidates``.
     """
     said = {text.casefold() for text in in_view}
@@ -208,20 +250,14 @@ def rank(
     ranked = [r for r in ranked if _is_new(r.candidate, said, rules)]
     sources |= {r.candidate.turn_id for r in ranked if r.candidate.kind == "turn"}
     known = {*said, *stated}
-    hits: list[Hit] = []
-    left = rules.tokens * CHARS_A_TOKEN
     for r in ranked:
         candidate, text = r.candidate, r.candidate.text.casefold()
         if candidate.kind == "profile" and candidate.source_turn in sources:
             continue
         if text in known or (candidate.kind in ("event", "summary") and any(k and k in text for k in known)):
             continue
-        if len(hits) == rules.limit or (hits and len(text) > left):
-            break
         known.add(text)
-        left -= len(text)
-        hits.append(_hit(candidate, r.score, _reason(r, question, now)))
-    return hits
+        yield _hit(candidate, r.score, _reason(r, question, now))
 
 
 def _concerns(ranked: Ranked, question: Question, rules: RecallRules) -> bool:

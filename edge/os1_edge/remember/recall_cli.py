@@ -36,7 +36,12 @@ def recall(
     asked = time_of(now) or rows.now()
     embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
     rules = replace(
-        rules_of(load_config().remember), limit=limit, associated=associate, derived=True, tokens=100_000
+        rules_of(load_config().remember),
+        limit=limit,
+        associated=associate,
+        fitting=False,
+        derived=True,
+        tokens=100_000,
     )
     with memory.opened() as store:
         hits = Recall(store, embedder, rules, wearer_name=name).recall(query, asked)
