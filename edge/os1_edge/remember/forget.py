@@ -89,7 +89,7 @@ def foresee(
     ``says`` tells. Nothing is changed."""
     rows, again = frozenset(chosen), frozenset(reworded)
     if rows or again:
-        store.complete(_earliest(store, rows | again))
+        store.complete(rows=rows | again)
     with store.reading() as db, _marked(db, rows, _SPREAD, again):
         return Forgetting(rows, _count(db, "going"), _count(db, "remade"), again, says)
 
@@ -371,19 +371,6 @@ def _share_used(db: Any) -> float:
     places = sum(size for _, size, _ in chunks)
     kinds = len({kind for kind, _, _ in chunks})
     return 1.0 if places <= CHUNK * (kinds + 1) else used / places
-
-
-_BEGINS = {"turn": "time", "context": "time", "event": "start_time", "summary": "start_time"}
-
-
-def _earliest(store: Store, rows: Iterable[Row]) -> datetime | None:
-    """When the first of ``rows`` began; ``None``: there is no telling."""
-    times = []
-    for kind, row in rows if store.hosted else ():
-        if kind not in _BEGINS:  # a profile line may rest on anything
-            return None
-        times += store.rows(f"SELECT {_BEGINS[kind]} FROM {TABLES[kind]} WHERE id = ?", row)
-    return datetime.fromisoformat(min(times)[0]) if times else None
 
 
 def within(store: Store, since: datetime | None, until: datetime | None) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from os1_edge.remember.hosted.courier import Courier, send_all
@@ -11,6 +12,7 @@ from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow, S
 from os1_edge.remember.hosted.state import Place, place_of
 from os1_edge.remember.hosted.window import bring_home, newest_away
 from os1_edge.remember.index import Index
+from os1_edge.remember.schema import TABLES
 from os1_edge.remember.store import Store
 
 CONNECT_S = 2.0
@@ -31,13 +33,18 @@ def courier(store: Store) -> Courier | None:
     return None if place is None else Courier(store, place.seal(), lambda: reach(store))
 
 
-def complete(store: Index, since: datetime | None) -> None:
-    """Brings home what is only on the server, unless all of it ended before ``since``.
+_BEGINS = {"turn": "time", "context": "time", "event": "start_time", "summary": "start_time"}
+
+
+def complete(store: Index, since: datetime | None, rows: Iterable[tuple[str, int]] = ()) -> None:
+    """Brings home what is only on the server, unless all of it ended before ``since``, or before the first of
+    ``rows`` (kind, id) began: what is away is connected with nothing that came after it (``window``).
 
     Raises:
         NotReached, Incomplete: it cannot be had now; what came is here, nothing else changed.
     """
     newest = newest_away(store)
+    since = since or _earliest(store, rows)
     if not newest or (since is not None and newest < since.isoformat()):
         return
     seal, shelf = _place(store).seal(), reach(store)
@@ -46,6 +53,16 @@ def complete(store: Index, since: datetime | None) -> None:
         send_all(store, seal, shelf)
     finally:
         shelf.close()
+
+
+def _earliest(store: Index, rows: Iterable[tuple[str, int]]) -> datetime | None:
+    """When the first of ``rows`` began; ``None``: there is no telling."""
+    times: list[tuple[str]] = []
+    for kind, row in rows:
+        if kind not in _BEGINS:
+            return None  # a profile line may rest on anything
+        times += store.rows(f"SELECT {_BEGINS[kind]} FROM {TABLES[kind]} WHERE id = ?", row)
+    return datetime.fromisoformat(min(times)[0]) if times else None
 
 
 def reach(store: Index, timeout_s: float = 5.0) -> Shelf:
