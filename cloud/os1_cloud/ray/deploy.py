@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from pydantic import ValidationError
 from ray import serve
 from ray.serve.config import ProxyLocation
 from ray.serve.schema import ApplicationStatus
 
+from os1_cloud.address import ServeError
 from os1_cloud.ray.replica import LanguageReplica, RecognizerReplica, VoiceReplica
 from os1_cloud.settings import ModelSettings
 
@@ -115,11 +117,22 @@ def bind(replica: type, name: str, make: Callable[[], Any], told: dict[str, Any]
     return serve.deployment(**told)(replica).options(name=name).bind(make)
 
 
-def application(model: dict[str, Any]) -> Any:
-    """The app builder of Serve config files. `model`: a `[[models]]` table of server.toml."""
-    read = ModelSettings.model_validate(model)
-    told = options(read, places_of(read))
-    return bind(_CLASSES[kind_of(read)], read.name, partial(engine_of, model), told)
+def application(args: dict[str, Any]) -> Any:
+    """The app builder of Serve config files.
+
+    Args:
+        args: `model`: a `[[models]]` table of server.toml; `version`: changed to replace the replicas one by
+        one.
+
+    Raises:
+        ServeError: `model` is none.
+    """
+    try:
+        model = ModelSettings.model_validate(args["model"])
+    except (KeyError, ValidationError) as e:
+        raise ServeError(f"args.model is no [[models]] table of server.toml: {e}") from e
+    make = partial(engine_of, args["model"])
+    return bind(_CLASSES[kind_of(model)], model.name, make, options(model, places_of(model)))
 
 
 def deploy(models: Sequence[ModelSettings]) -> None:
@@ -131,7 +144,9 @@ def deploy(models: Sequence[ModelSettings]) -> None:
         if app.status not in (ApplicationStatus.DELETING, ApplicationStatus.NOT_STARTED)
     }
     targets = [
-        serve.RunTarget(application(m.model_dump(mode="json")), name=APP + m.name, route_prefix=None)
+        serve.RunTarget(
+            application({"model": m.model_dump(mode="json")}), name=APP + m.name, route_prefix=None
+        )
         for m in models
         if APP + m.name not in there
     ]
