@@ -37,7 +37,7 @@ def _first_use(name: str, threads: int) -> Callable[[], object]:
 
         return lambda: SmartTurn(path).complete(second)
     if name.startswith("whisper"):
-        import pywhispercpp.model  # noqa: F401
+        import _pywhispercpp  # noqa: F401
 
         from os1_edge.hear.asr import Whisper
 
