@@ -184,9 +184,9 @@ def test_a_change_while_another_is_sent_stays_noted(tmp_path: Path) -> None:
     settle(store, Place("x.db", "ann", SECRET))
     entries = waiting(store, 10)
     derived.set_importance(store, "turn", row, 9)
-    sent(store, entries, deleted=False)
+    sent(store, entries, forgot=False)
     assert noted(store) == {f'["turns",{row}]'}
-    sent(store, waiting(store, 10), deleted=False)
+    sent(store, waiting(store, 10), forgot=False)
     assert counts(store) == (0, 0)
 
 

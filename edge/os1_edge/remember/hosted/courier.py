@@ -12,6 +12,8 @@ from datetime import timedelta
 from threading import Event, Thread
 from time import monotonic
 
+import sqlcipher3
+
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.hosted.content import Content, canonical, read
 from os1_edge.remember.hosted.seal import Seal
@@ -30,6 +32,9 @@ LET_GO_S = 86_400.0
 EVERY_S = 5.0
 """Between looks for what changed: a turn's rows then go in one request."""
 
+CLOSE_S = 5.0
+"""Time that the request in hand has when the memory is closed."""
+
 LONGEST_S = 300.0
 """Between tries while the server cannot be reached; they begin at ``EVERY_S`` and double."""
 
@@ -47,15 +52,17 @@ def send(store: Index, seal: Seal, shelf: Shelf, limit: int = BATCH) -> int:
     gone: list[bytes] = []
     with store.reading() as db:
         found = [(canonical(name), read(db, name)) for _, name in entries]
-        away = {row[0] for row in db.execute("SELECT row_id FROM hosted_away")} if found else set()
     for name, content in found:
         if content is not None:
             put.append(sealed(seal, content))
-        elif (row_id := seal.row_id(name)) not in away:
+            continue
+        row_id = seal.row_id(name)
+        if not store.rows("SELECT 1 FROM hosted_away WHERE row_id = ?", row_id):
             gone.append(row_id)
     shelf.put(put)
     shelf.delete(gone)
-    sent(store, entries, deleted=bool(gone))
+    # work that is done goes too; the server is asked to write its files anew only for what was forgotten
+    sent(store, entries, forgot=any(c is not None and c.table == "forgotten" for _, c in found))
     return len(entries)
 
 
@@ -97,9 +104,9 @@ class Courier:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread; what was not sent yet stays noted."""
+        """Ends the thread; what was not sent yet stays noted. A request that hangs is not waited for."""
         self._stop.set()
-        self._thread.join()
+        self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
         wait, told = EVERY_S, False
@@ -113,6 +120,10 @@ class Courier:
                 if not told:
                     log.warning("%s; what changes waits on this device", e)
                 wait, told = min(2 * wait, LONGEST_S), True
+            except sqlcipher3.ProgrammingError:
+                if not self._stop.is_set():
+                    raise
+                return  # the file was closed; what was sent is sent again at the next start
         self._disconnect()
 
     def once(self) -> None:

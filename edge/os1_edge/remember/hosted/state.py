@@ -148,11 +148,11 @@ def waiting(store: Index, limit: int) -> list[tuple[int, str]]:
     ]
 
 
-def sent(store: Index, entries: Iterable[tuple[int, str]], *, deleted: bool) -> None:
-    """These are on the server; a row that changed again meanwhile stays noted. ``deleted``: some were
+def sent(store: Index, entries: Iterable[tuple[int, str]], *, forgot: bool) -> None:
+    """These are on the server; a row that changed again meanwhile stays noted. ``forgot``: rows were
     forgotten, of which the server may yet hold traces."""
     with store.transaction() as db:
-        if deleted:
+        if forgot:
             put(db, "traces", "1")
         db.executemany("DELETE FROM hosted_outbox WHERE seq = ? AND name = ?", list(entries))
 
