@@ -5,8 +5,8 @@
 A conversation of scripted turns through the real memory, recall and prompt. Each turn is asked three times,
 in changing order, so that one machine's moods fall on all alike:
 
-- *along*: as in the runtime, the prompt was read for the words said so far (three quarters of them) before
-  the turn ended; then it ends, and what differs is read;
+- *along*: as in the runtime, the prompt was read for the words said so far (three quarters of them) and what
+  is in view before the turn ended; then it ends, and what differs is read;
 - *prefix*: what came before the turn was read (persona, examples, history); all of the turn is new;
 - *whole*: nothing was read before.
 
@@ -53,6 +53,7 @@ SAID = (
     "Where did I hide the spare key?", "I feel a bit tired this evening.", "When does my flight leave?",
     "What should I eat for dinner tonight?", "What music do I like?", "I will call my sister later on.",
 )  # fmt: skip
+IN_VIEW = "A cup and a book on a table."
 NOW = datetime(2026, 3, 16, 12)
 WAYS = ("along", "prefix", "whole")
 
@@ -94,8 +95,8 @@ async def measured(llama: LocalLlama, memory: Memory, turns: int) -> Times:
     for number in range(turns):
         heard, at = SAID[number % len(SAID)], NOW + timedelta(minutes=number)
         words = heard.split()
-        asked = await replier.prepare(heard, at, "A cup and a book on a table.")
-        so_far = await replier.prepare(" ".join(words[: -(-len(words) * 3 // 4)]), at, "")
+        asked = await replier.prepare(heard, at, IN_VIEW)
+        so_far = await replier.prepare(" ".join(words[: -(-len(words) * 3 // 4)]), at, IN_VIEW)
         if asked.plan.fixed is None:
             times.tokens.append(llama.length(asked.prompt))
             order = [WAYS[(number + i) % len(WAYS)] for i in range(len(WAYS))]
