@@ -1,6 +1,6 @@
 """What the agents' language jobs are worth, beside the rules that stand in for them.
 
-    python -m os1_edge.bench.agents DIALOGUES.toml CASES.toml… [--model NAME…] [--wrong]
+    python -m os1_edge.bench.agents DIALOGUES.toml CASES.toml… [--model NAME…] [--every N] [--wrong]
 
 Dialogues with labels (``Dialogue``): does the plan's objective fit, does the decider's next action, does it
 see how it goes for the wearer. Over them and over cases that need the memory: does what the proposer looks
@@ -101,18 +101,22 @@ class Score:
         return {"by": by, **shares, **took, **({"wrong": self.wrong} if wrong else {})}
 
 
-class Jobs:
-    """The agents' jobs on one engine, timed."""
+@dataclass(slots=True)
+class Scores:
+    """Whom all is measured for."""
 
-    def __init__(self, engine: LanguageEngine, score: Score) -> None:
-        self._engine, self._score = engine, score
+    engine: LanguageEngine
+    words: Score = field(default_factory=Score)
+    """The wearer's own words looked up, nothing else."""
+    rules: Score = field(default_factory=Score)
+    model: Score = field(default_factory=Score)
 
-    async def __call__(self, job: LanguageJob[A], **slots: str) -> A | None:
-        """See ``converse.jobs.ask``; here every job has the time it takes."""
+    async def ask(self, job: LanguageJob[A], **slots: str) -> A | None:
+        """See ``converse.jobs.ask``; timed, and here every job has the time it takes."""
         began = perf_counter()
-        answer = await ask(self._engine, replace(job, seconds=600.0), None, **slots)
-        self._score.asked[job.prompt] += 1
-        self._score.seconds[job.prompt] += perf_counter() - began
+        answer = await ask(self.engine, replace(job, seconds=600.0), None, **slots)
+        self.model.asked[job.prompt] += 1
+        self.model.seconds[job.prompt] += perf_counter() - began
         return answer
 
 
@@ -138,61 +142,93 @@ def judge_strategy(score: Score, one: Dialogue, objective: str, strategy: Strate
         score.judge("outcome", strategy.outcome == one.outcome, f"{one.name}: {strategy.outcome}")
 
 
-async def strategise(one: Dialogue, going: Strategy, jobs: Jobs, score: Score) -> None:
-    """Planner and decider by a model; the decider goes by the rules' plan, as it does inline (``ahead``)."""
-    conversation = "\n".join(one.lines)
-    plan = await jobs(PLAN, conversation=conversation, place=PLACE)
-    answer = await jobs(DECIDE, objective=going.objective, steps=going.numbered, conversation=conversation)
-    judge_strategy(score, one, plan.objective if plan else "", decided(going, answer) if answer else going)
+@dataclass(slots=True)
+class Sought:
+    """What is looked up for a turn, by whom, and what came of it."""
+
+    case: Case
+    suite: Suite
+    conversation: str
+    action: str
+    queries: list[str] = field(default_factory=list)
+    """The proposer's."""
+    notes: list[str] = field(default_factory=list)
+    """What the reporter is given."""
 
 
-async def retrieve(
-    conversation: str, heard: str, action: str, case: Case, memory: Memory, suite: Suite, scores: Scores
-) -> None:
+async def strategise(dialogues: Sequence[Dialogue], scores: Scores) -> None:
+    """Planner and decider. The model's decider goes by the rules' plan, as it does inline (``ahead``). One
+    kind of job after the other: what their prompts share is read once."""
+    going = [strategy_by_rule(one.heard) for one in dialogues]
+    for one, strategy in zip(dialogues, going, strict=True):
+        judge_strategy(scores.rules, one, strategy.objective, strategy)
+    told = ["\n".join(one.lines) for one in dialogues]
+    plans = [await scores.ask(PLAN, conversation=lines, place=PLACE) for lines in told]
+    for one, lines, strategy, plan in zip(dialogues, told, going, plans, strict=True):
+        answer = await scores.ask(
+            DECIDE, objective=strategy.objective, steps=strategy.numbered, conversation=lines
+        )
+        after = decided(strategy, answer) if answer else strategy
+        judge_strategy(scores.model, one, plan.objective if plan else "", after)
+
+
+def sought(dialogues: Sequence[Dialogue], suites: Sequence[Suite]) -> list[Sought]:
+    """The turns whose replies need the memory."""
+    out = []
+    for one in dialogues:
+        if one.evidence:
+            case = Case(name=one.name, needs=(), told=one.told, heard=one.heard[-1], must=one.evidence)
+            out.append(Sought(case, suites[0], "\n".join(one.lines), strategy_by_rule(one.heard).action))
+    for suite in suites:
+        out += [
+            Sought(case, suite, WEARER + case.heard, strategy_by_rule([case.heard]).action)
+            for case in suite.case
+            if case.told and "context" not in case.needs
+        ]
+    return out
+
+
+async def retrieve(turns: Sequence[Sought], embedder: Embedder, scores: Scores) -> None:
     """Proposer and reporter, by each; what the wearer said is looked up in any case, as it is in a turn."""
+    for turn in turns:
+        answer = await scores.ask(PROPOSE, conversation=turn.conversation, place=PLACE, action=turn.action)
+        turn.queries = [*answer.history, *answer.profile] if answer else []
+    for turn in turns:
+        async with told_to(turn.case, turn.suite, embedder) as memory:
+            await _look_up(turn, memory, scores)
+    for turn in turns:
+        if notes := "\n".join(f"- {note}" for note in turn.notes):
+            told = await scores.ask(REPORT, notes=notes, conversation=turn.conversation)
+            raw = " ".join(told.report.split()) if told else ""
+            kept = reported(raw, notes)
+            scores.model.judge("report invents nothing", kept == raw, f"{turn.case.name}: {raw}")
+            _judge_report(scores.model, turn.case, kept)
+
+
+async def _look_up(turn: Sought, memory: Memory, scores: Scores) -> None:
+    case, now = turn.case, turn.suite.now
     wanted = {told.text.casefold() for told in case.told}
     wanted |= {line.text.casefold() for told in case.told for line in propose(told.text)}
 
-    def found(hits: Sequence[Hit]) -> bool:
+    def found(*hits: Hit) -> bool:
         return any(hit.text.casefold() in wanted for hit in hits)
 
     agent = RetrievalAgent(scores.engine, memory)
-    own = await agent.look_up([heard], suite.now, ())
-    scores.words.judge("evidence", found(own), case.name)
-    by_rule = evidence.queries(heard, suite.now)
-    hits = (*own, *await agent.look_up(by_rule, suite.now, ()))
-    scores.rules.judge("evidence", found(hits), f"{case.name}: {by_rule}")
+    own = await agent.look_up([case.heard], now, ())
+    scores.words.judge("evidence", found(*own), case.name)
+    by_rule = evidence.queries(case.heard, now)
+    hits = (*own, *await agent.look_up(by_rule, now, ()))
+    scores.rules.judge("evidence", found(*hits), f"{case.name}: {by_rule}")
     _judge_report(scores.rules, case, joined(hits))
-    if scores.model is None:
-        return
-    jobs = Jobs(scores.engine, scores.model)
-    answer = await jobs(PROPOSE, conversation=conversation, place=PLACE, action=action)
-    queries = [*answer.history, *answer.profile] if answer else []
-    more = await agent.look_up(queries or by_rule, suite.now, ())
-    scores.model.judge("evidence", found((*own, *more)), f"{case.name}: {queries}")
-    scores.model.judge("evidence by the queries alone", found(more), f"{case.name}: {queries}")
-    if notes := "\n".join(f"- {hit.text}" for hit in more or own):
-        told = await jobs(REPORT, notes=notes, conversation=conversation)
-        raw = told.report if told else ""
-        kept = reported(raw, notes)
-        scores.model.judge("report invents nothing", kept == " ".join(raw.split()), f"{case.name}: {raw}")
-        _judge_report(scores.model, case, kept or joined(more or own))
+    more = await agent.look_up(turn.queries or by_rule, now, ())
+    scores.model.judge("evidence", found(*own, *more), f"{case.name}: {turn.queries}")
+    scores.model.judge("evidence by the queries alone", found(*more), f"{case.name}: {turn.queries}")
+    turn.notes = [hit.text for hit in more or own]
 
 
 def _judge_report(score: Score, case: Case, text: str) -> None:
     lacks = [pattern for pattern in case.must if not _holds(pattern, text)]
     score.judge("report", not lacks, f"{case.name}: {text}")
-
-
-@dataclass(slots=True)
-class Scores:
-    """Whom all is measured for."""
-
-    engine: LanguageEngine
-    words: Score
-    """The wearer's own words looked up, nothing else."""
-    rules: Score
-    model: Score | None
 
 
 @asynccontextmanager
@@ -214,25 +250,8 @@ async def measured(
     dialogues: Sequence[Dialogue], suites: Sequence[Suite], embedder: Embedder, scores: Scores
 ) -> None:
     """Fills the scores."""
-    for one in dialogues:
-        strategy = strategy_by_rule(one.heard)
-        judge_strategy(scores.rules, one, strategy.objective, strategy)
-        if scores.model is not None:
-            await strategise(one, strategy, Jobs(scores.engine, scores.model), scores.model)
-        if one.evidence:
-            case = Case(name=one.name, needs=(), told=one.told, heard=one.heard[-1], must=one.evidence)
-            async with told_to(case, suites[0], embedder) as memory:
-                await retrieve(
-                    "\n".join(one.lines), case.heard, strategy.action, case, memory, suites[0], scores
-                )
-    for suite in suites:
-        for case in suite.case:
-            if case.told and "context" not in case.needs:
-                strategy = strategy_by_rule([case.heard])
-                async with told_to(case, suite, embedder) as memory:
-                    await retrieve(
-                        WEARER + case.heard, case.heard, strategy.action, case, memory, suite, scores
-                    )
+    await strategise(dialogues, scores)
+    await retrieve(sought(dialogues, suites), embedder, scores)
 
 
 def _holds(pattern: str, text: str) -> bool:
@@ -246,28 +265,32 @@ def _holds(pattern: str, text: str) -> bool:
 )
 @click.option("--model", "models", multiple=True, default=("qwen2.5-0.5b",), show_default=True)
 @click.option("--threads", default=2, show_default=True, type=click.IntRange(1, 64))
+@click.option(
+    "--every", default=1, show_default=True, type=click.IntRange(1), help="Of the cases, each N-th."
+)
 @click.option("--wrong", is_flag=True, help="Print what is not right, too.")
 def agents(
-    dialogues: Path, cases: tuple[Path, ...], models: tuple[str, ...], threads: int, wrong: bool
+    dialogues: Path, cases: tuple[Path, ...], models: tuple[str, ...], threads: int, every: int, wrong: bool
 ) -> None:
     """Score the agents' jobs: one line of JSON for the rules and one a model."""
     labelled = read_toml(dialogues, Dialogues)[0].dialogue
     suites = [load_suite(path) for path in cases]
     background = next((suite.background for suite in suites if suite.background), ())
-    suites = [suite.model_copy(update={"background": background}) for suite in suites]
+    suites = [
+        suite.model_copy(update={"background": background, "case": suite.case[::every]}) for suite in suites
+    ]
     embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
     for number, model in enumerate(models):
         engine = LocalLlama(os1_models.path(model), threads)
         try:
-            scores = Scores(engine, Score(), Score(), Score())
+            scores = Scores(engine)
             asyncio.run(measured(labelled, suites, embedder, scores))
         finally:
             engine.close()
         if number == 0:
             click.echo(json.dumps(scores.words.row("the wearer's own words", wrong=wrong)))
             click.echo(json.dumps(scores.rules.row("rules", wrong=wrong)))
-        if scores.model is not None:
-            click.echo(json.dumps(scores.model.row(model, wrong=wrong)))
+        click.echo(json.dumps(scores.model.row(model, wrong=wrong)))
 
 
 if __name__ == "__main__":
