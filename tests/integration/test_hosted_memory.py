@@ -37,7 +37,7 @@ from os1_edge.remember.hosted.open import owner, reach
 from os1_edge.remember.hosted.search import HostedSearch
 from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow, collection_of
 from os1_edge.remember.hosted.state import Place, counts, new_secret, place_of
-from os1_edge.remember.hosted.window import Incomplete
+from os1_edge.remember.hosted.window import Incomplete, let_go
 from os1_edge.remember.recall import Recall, RecallRules
 from os1_edge.remember.repair import check
 from os1_edge.remember.rows import ProfileEntry, Source, StoredEvent, StoredSummary, now
@@ -296,6 +296,27 @@ def test_what_the_server_did_not_keep_stays_on_the_device(
     with store.transaction() as db:  # the next try sends it again
         db.execute("INSERT OR IGNORE INTO hosted_outbox (name) SELECT json_array('turns', id) FROM turns")
     assert exported(store) == before
+
+
+def test_a_week_of_which_the_server_lost_a_row_stays_on_the_device_and_is_sent_again(
+    tmp_path: Path, place: Place
+) -> None:
+    store, seal = lived(tmp_path / "m.db"), place.seal()
+    move_out(store, replace(place, keep_days=10_000), NOW)
+    assert counts(store) == (0, 0)
+    ((number,),) = store.rows("SELECT id FROM turns WHERE heard LIKE 'Ben likes % on day 9.'")
+    shelf = reach(store)
+    shelf.delete([seal.row_id(f'["turns",{number}]')])
+    before = here(store)
+    gone = let_go(store, seal, shelf, NOW - timedelta(days=10))
+    assert store.turns("id = ?", number)
+    assert gone > 0
+    assert here(store) < before
+    assert counts(store)[0] == 1
+    send_all(store, seal, shelf)
+    assert let_go(store, seal, shelf, NOW - timedelta(days=10)) > 0
+    assert not store.turns("id = ?", number)
+    shelf.close()
 
 
 def test_what_the_server_lost_or_changed_is_told_and_all_else_comes_home(
