@@ -2,15 +2,18 @@
 
     python -m os1_edge.bench.memory_store kill --rounds 200
     python -m os1_edge.bench.memory_store years --years 10
+    python -m os1_edge.bench.memory_store purge --years 2
 
 `kill`: a writer is killed (SIGKILL) at a random moment, again and again on one file; after each kill all that
 it had said to be kept is looked for, and the file is checked page by page.
 `years`: 60 turns and 40 contexts a day with made-up words and vectors; size, processor time of a day (a busy
 machine does not change it), and query times.
+`purge`: a turn is forgotten for good, for which the file is written anew; how long questions wait meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -28,8 +31,10 @@ from pathlib import Path
 import click
 import numpy as np
 
+from os1_edge.bench.memory_life import Hashed
 from os1_edge.events import RealtimeContext
 from os1_edge.remember import derived, forget
+from os1_edge.remember.memory import Memory
 from os1_edge.remember.repair import check
 from os1_edge.remember.rows import ProfileEntry, Source, StoredEvent
 from os1_edge.remember.schema import DIMENSIONS
@@ -216,13 +221,14 @@ class Life:
             self._places.clear()
         return self._places.setdefault(text, unit(self._chance))
 
-    def _sentence(self) -> str:
+    def sentence(self) -> str:
+        """Sixteen words, the common ones often."""
         return " ".join(self._chance.choice(self._words, 16, p=self._odds))
 
     def live(self, day: int) -> None:
         """One day, a transaction for its turns and one for what is made of its contexts."""
         morning = BEGIN + timedelta(days=day)
-        made = [(self._sentence(), unit(self._chance)) for _ in range(TURNS_A_DAY)]
+        made = [(self.sentence(), unit(self._chance)) for _ in range(TURNS_A_DAY)]
         begun = time.thread_time()
         with self.store.transaction():
             for n, (text, vector) in enumerate(made):
@@ -260,6 +266,46 @@ class Life:
         vectors = [unit(self._chance) for _ in range(40)]
         meaning = _timed([lambda v=v: self.store.nearest_turns(v, 10) for v in vectors])  # type: ignore[misc]
         return {"nearest_p50_ms": meaning[0], "nearest_p95_ms": meaning[1]}
+
+
+@main.command()
+@click.option("--years", default=2.0, show_default=True)
+def purge(years: float) -> None:
+    """Forget a turn for good after years; print how long that takes, and what questions take beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.db"
+        life = Life(path)
+        for day in range(int(years * 365)):
+            life.live(day)
+        life.store.close()
+        click.echo(json.dumps(asyncio.run(_purged(Memory(Store(path, KEY), Hashed()), life))))  # type: ignore[arg-type]
+
+
+async def _purged(memory: Memory, life: Life) -> dict[str, float]:
+    async def ask() -> float:
+        began = time.perf_counter()
+        await memory.recall(life.sentence(), BEGIN + timedelta(days=3650), ())
+        return (time.perf_counter() - began) * 1e3
+
+    try:
+        before = [await ask() for _ in range(50)]
+        began = time.perf_counter()
+        forgetting = asyncio.create_task(memory.forget_rows([("turn", 1)], undo_for_s=0))
+        beside = [await ask()]
+        while not forgetting.done():
+            beside.append(await ask())
+        return {
+            "memories": memory.store.rows("SELECT count(*) FROM items")[0][0],
+            "mb": round(memory.store.path.stat().st_size / 1e6, 1),
+            "purge_s": round(time.perf_counter() - began, 1),
+            "asked_meanwhile": len(beside),
+            "recall_p50_ms_before": round(float(np.median(before)), 1),
+            "recall_max_ms_before": round(max(before), 1),
+            "recall_p50_ms_meanwhile": round(float(np.median(beside)), 1),
+            "recall_max_ms_meanwhile": round(max(beside), 1),
+        }
+    finally:
+        memory.close()
 
 
 def _timed(work: list[Callable[[], object]]) -> tuple[float, float]:
