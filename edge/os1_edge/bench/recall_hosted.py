@@ -120,8 +120,8 @@ def compare(conversation: Conversation, embedder: Embedder, questions: int) -> d
 def _bytes(store: Store) -> int:
     """Of pages in use."""
     clear(store)
-    pages, size = (store.rows(f"PRAGMA {what}")[0][0] for what in ("page_count", "page_size"))
-    return int(pages * size)
+    pages, size = (int(store.rows(f"PRAGMA {what}")[0][0]) for what in ("page_count", "page_size"))
+    return pages * size
 
 
 def _count(shelf: MilvusShelf, into: list[int]) -> None:

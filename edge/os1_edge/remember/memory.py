@@ -96,6 +96,12 @@ class Memory:
         only linked where ``budget_s`` seconds do not suffice."""
         return await self._at_once(lambda: self._recall.recall(heard, now, in_view, budget_s=budget_s))
 
+    @property
+    def word(self) -> str:
+        """What to tell where the last recall was not of all of the memory, as its server is out of reach; ""
+        where it was."""
+        return self._recall.word
+
     async def keep_turn(
         self,
         turn_id: str,

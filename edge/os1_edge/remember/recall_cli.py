@@ -44,15 +44,19 @@ def recall(
         tokens=100_000,
     )
     with memory.opened() as store:
-        hits = Recall(store, embedder, rules, wearer_name=name).recall(query, asked)
+        asking = Recall(store, embedder, rules, wearer_name=name)
+        hits, word = asking.recall(query, asked), asking.word
+        asking.close()
     if as_json:
-        put({"query": query, "now": asked.isoformat(), "hits": [_as_json(hit) for hit in hits]})
+        put({"query": query, "now": asked.isoformat(), "hits": [_as_json(hit) for hit in hits], "word": word})
         return
     for hit in hits:
         say(f"{hit.score:.3f}  {hit.time:%Y-%m-%d %H:%M}  {plain(hit.text)}")
         say(f"       {hit.kind}:{hit.ref_id}, {plain(hit.reason)}")
     if not hits:
         say("nothing comes to mind")
+    if word:
+        say(word)
 
 
 def _as_json(hit: Hit) -> dict[str, str | float | datetime]:
