@@ -5,6 +5,7 @@ in ``build/browser``."""
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import shutil
@@ -230,6 +231,17 @@ def test_a_spoken_question_is_answered_aloud_shown_remembered_and_can_be_forgott
     page.click("form[role=search] button")
     page.wait_for_selector(".turn:has-text('peanuts')")
     shot(page, "10-search")
+    page.locator(".turn:has-text('peanuts') button:has-text('Forget')").first.click()
+    page.click("dialog button:has-text('Forget')")
+    page.wait_for_selector("#toast:has-text('Forgotten')")
+    page.click("#toast button:has-text('Close')")
+    page.click("nav button:has-text('Forget and keep')")
+    page.click("button:has-text('Make it final now')")
+    page.wait_for_selector("dialog[open]")  # the last way back is not shut by one slip
+    shot(page, "17-asks-to-make-final")
+    page.click("dialog button:has-text('Keep')")
+    page.click("#views p button:has-text('Undo')")
+    page.wait_for_selector("#views p:has-text('Nothing.')")
     for tab, name in (("Forget and keep", "11-keeping"), ("Numbers", "12-numbers")):
         page.click(f"nav button:has-text('{tab}')")
         page.wait_for_selector("#views h3")
@@ -292,6 +304,27 @@ def test_the_page_works_on_a_phone_and_by_keyboard(chromium: Any, companion: str
     assert "Put the glasses on" in reached
     assert "Days" in reached
     context.close()
+
+
+def test_the_page_is_small_and_tells_when_it_was_first_usable(chromium: Any, companion: str) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(companion)
+    page.wait_for_selector("#start:visible")
+    numbers = page.evaluate(
+        """() => {
+          const loaded = performance.getEntries().filter((entry) => "transferSize" in entry);
+          return {
+            bytes: loaded.reduce((sum, entry) => sum + entry.transferSize, 0),
+            first_usable_s: performance.getEntriesByName("usable")[0].startTime / 1000,
+          };
+        }"""
+    )
+    context.close()
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    (SHOTS / "page.json").write_text(json.dumps(numbers))
+    print(f"page: {numbers['bytes'] / 1000:.0f} kB, first usable after {numbers['first_usable_s']:.2f} s")
+    assert 20_000 < numbers["bytes"] <= 300_000
 
 
 def test_who_has_no_code_is_asked_for_it(chromium: Any, companion: str) -> None:

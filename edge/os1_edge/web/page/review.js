@@ -88,22 +88,26 @@ function counted(gone) {
 // Asks before anything is forgotten, says what goes with it, and offers to undo.
 async function forget(wanted, what, after) {
   const plan = await api("review/foresee", wanted);
+  const told = [`This goes: ${counted(plan.gone)}.`];
+  if (Object.values(plan.remade).some(Boolean)) told.push(`Made again without it: ${counted(plan.remade)}.`);
+  told.push("It can be undone for an hour, then it is gone for good.");
+  ask(`Forget ${what}?`, told, "Forget", async () => {
+    const receipt = await api("review/forget", wanted);
+    toast(`Forgotten: ${counted(receipt.gone)}.` + (receipt.copies.length ? ` Backups that still hold it: ${receipt.copies.join(", ")}.` : ""), after);
+    await after();
+  });
+}
+
+function ask(title, told, yes, work) {
   const dialog = el("dialog");
-  dialog.setAttribute("aria-labelledby", "forget-title");
-  dialog.append(
-    el("h2", `Forget ${what}?`, { id: "forget-title" }),
-    el("p", `This goes: ${counted(plan.gone)}.`),
-    el("p", `Made again without it: ${counted(plan.remade)}.`, { className: "quiet" }),
-    el("p", "It can be undone for an hour, then it is gone for good.", { className: "quiet" }),
-  );
+  dialog.setAttribute("aria-labelledby", "ask-title");
+  dialog.append(el("h2", title, { id: "ask-title" }), ...told.map((text, i) => el("p", text, { className: i ? "quiet" : "" })));
   const row = el("div", "", { className: "controls" });
   row.append(
-    button("Forget", async () => {
+    button(yes, async () => {
       dialog.close();
       try {
-        const receipt = await api("review/forget", wanted);
-        toast(`Forgotten: ${counted(receipt.gone)}.` + (receipt.copies.length ? ` Backups that still hold it: ${receipt.copies.join(", ")}.` : ""), after);
-        await after();
+        await work();
       } catch (error) {
         toast(error.message);
       }
@@ -183,11 +187,13 @@ function oneDay(day) {
   const head = el("summary");
   head.append(el("strong", dayName.format(new Date(`${day.date}T12:00`))), ` ${many(day.turns, "turn")}, ${many(day.events.length, "event")}`);
   made.append(head);
-  if (day.events.length) made.append(dayMap(day.events));
   const body = el("div");
   made.append(body);
   made.addEventListener("toggle", () => {
-    if (made.open) tried(body, () => fill(body, day.date));
+    if (!made.open) return;
+    made.querySelector(".map")?.remove();
+    if (day.events.length) head.after(dayMap(day.events, made.clientWidth)); // its width is known once it is open
+    tried(body, () => fill(body, day.date));
   });
   return made;
 }
@@ -199,19 +205,22 @@ function svg(name, attributes, text = "") {
   return made;
 }
 
-function dayMap(events) {
+// A plot's width in its own units, which are the screen's: its letters are as large as they say.
+const drawn = (room) => Math.min(800, Math.max(260, room));
+
+function dayMap(events, room) {
   const places = [...new Set(events.map((e) => e.location || "somewhere"))];
   const hours = (time) => { const t = new Date(time); return t.getHours() + t.getMinutes() / 60; };
-  const left = 110, width = 690, row = 26, height = places.length * row + 24;
+  const wide = drawn(room), left = Math.min(110, wide / 3), width = wide - left - 24, row = 26, height = places.length * row + 24;
   const x = (h) => left + (h / 24) * width;
-  const map = svg("svg", { viewBox: `0 0 ${left + width + 10} ${height}`, class: "map", role: "img" });
-  map.append(svg("title", {}, `Places of the day: ${events.map((e) => `${e.location || "somewhere"} from ${clock(e.start)} to ${clock(e.end)}, ${e.activity || "nothing told"}`).join("; ")}`));
+  const map = svg("svg", { viewBox: `0 0 ${wide} ${height}`, class: "map", role: "img" });
+  map.append(svg("title", {}, `Places of the day: ${events.map((e) => `${e.location || "somewhere"}, ${fromTo(e)}${doing(e)}`).join("; ")}`));
   for (let h = 0; h <= 24; h += 6) {
     map.append(svg("line", { x1: x(h), x2: x(h), y1: 0, y2: height - 20, class: "grid" }));
     map.append(svg("text", { x: x(h), y: height - 5, class: "tick", "text-anchor": "middle" }, `${h}:00`));
   }
   places.forEach((place, i) => {
-    map.append(svg("text", { x: left - 8, y: i * row + 17, class: "tick", "text-anchor": "end" }, place.slice(0, 16)));
+    map.append(svg("text", { x: left - 8, y: i * row + 17, class: "tick", "text-anchor": "end" }, place.slice(0, left < 110 ? 12 : 16)));
     for (const event of events.filter((e) => (e.location || "somewhere") === place)) {
       const from = x(hours(event.start));
       map.append(svg("rect", { x: from, y: i * row + 4, width: Math.max(4, x(hours(event.end)) - from), height: row - 8, rx: 4, class: "bar" }));
@@ -220,13 +229,17 @@ function dayMap(events) {
   return map;
 }
 
+const RULE_MADE = /^\d\d:\d\d-\d\d:\d\d /; // such a summary begins with time and place itself
+const fromTo = ({ start, end }) => (clock(start) === clock(end) ? clock(start) : `${clock(start)}–${clock(end)}`);
+const doing = ({ activity }) => (activity && activity !== "unknown" ? `, ${activity}` : "");
+
 async function fill(body, date) {
   const again = () => fill(body, date);
   const day = await api(`review/day?date=${date}`);
   body.replaceChildren();
   for (const event of day.events) {
     const item = el("p", "", { className: "event" });
-    item.append(el("strong", `${clock(event.start)}–${clock(event.end)} ${event.location || "somewhere"}${event.activity ? `, ${event.activity}` : ""}: `));
+    if (!RULE_MADE.test(event.summary)) item.append(el("strong", `${fromTo(event)} ${event.location || "somewhere"}${doing(event)}: `));
     item.append(correctable(event.id, event.summary, again), " ", button("Forget", () => forget({ ids: [event.id] }, "this event", again), "small danger"));
     body.append(item);
   }
@@ -326,7 +339,7 @@ async function keeping(section) {
     if (i === 0) box.append(button("Undo", () => tried(section, async () => { await api("review/undo", {}); await again(); })));
     section.append(box);
   });
-  if (undoable.length) section.append(button("Make it final now", () => tried(section, async () => { await api("review/purge", {}); await again(); }), "danger"));
+  if (undoable.length) section.append(button("Make it final now", () => ask("Make it final?", ["What was forgotten is taken out of the file now.", "Nothing of it can be undone any more."], "Make it final", async () => { await api("review/purge", {}); await again(); }), "danger"));
 
   section.append(el("h3", "Take it along"), el("p", "All that is remembered as one text file. It is not encrypted.", { className: "quiet" }));
   section.append(button("Export", () => tried(section, async () => {
@@ -378,7 +391,7 @@ async function choices(section) {
   section.append(form);
 }
 
-const ROUTES = { local: "on the device", cloud: "by the server", rule: "by a rule", fallback: "in other words" };
+const ROUTES = { local: "on the device", cloud: "by the server", rule: "by a rule", fallback: "with a set phrase" };
 
 async function numbers(section) {
   const { turns, routes } = await api("review/numbers");
@@ -390,7 +403,7 @@ async function numbers(section) {
   const sorted = spoken.map((turn) => turn.seconds).sort((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))].toFixed(2);
   section.append(el("p", `${spoken.length} ${spoken.length === 1 ? "reply" : "replies"}; from your last word to the first of the answer: half within ${at(0.5)} s, nineteen of twenty within ${at(0.95)} s.`));
-  section.append(el("h3", "Seconds to each answer"), waits(spoken));
+  section.append(el("h3", "Seconds to each answer, oldest first"), waits(spoken, section.clientWidth - 40), legend());
   section.append(el("h3", "Where it was answered"));
   const all = Object.values(routes).reduce((a, b) => a + b, 0);
   const table = el("table");
@@ -406,18 +419,30 @@ async function numbers(section) {
   section.append(table);
 }
 
-function waits(turns) {
+function legend() {
+  const made = el("p", "", { className: "legend quiet" });
+  made.append(el("span", "on the device", { className: "near" }), el("span", "by the server", { className: "far" }), el("span", "slower than the plot is high", { className: "over" }));
+  return made;
+}
+
+// Most answers share the height; the few slowest stand hollow at the top.
+function waits(turns, room) {
   const some = turns.slice(-300);
-  const most = Math.max(2, ...some.map((turn) => turn.seconds));
-  const plot = svg("svg", { viewBox: "0 0 800 180", class: "map", role: "img" });
-  plot.append(svg("title", {}, `Seconds to the last ${some.length} answers, the slowest ${most.toFixed(1)} seconds`));
+  const sorted = some.map((turn) => turn.seconds).sort((a, b) => a - b);
+  const most = Math.max(2, 1.25 * sorted[Math.floor(0.95 * (sorted.length - 1))]);
+  const wide = drawn(room), left = 46;
+  const plot = svg("svg", { viewBox: `0 0 ${wide} 180`, class: "map", role: "img" });
+  plot.append(svg("title", {}, `Seconds to the last ${some.length} answers, the slowest ${sorted.at(-1).toFixed(1)} seconds`));
   for (let s = 0; s <= most; s += Math.ceil(most / 4)) {
-    const y = 160 - (s / most) * 150;
-    plot.append(svg("line", { x1: 40, x2: 795, y1: y, y2: y, class: "grid" }), svg("text", { x: 34, y: y + 4, class: "tick", "text-anchor": "end" }, `${s} s`));
+    const y = 160 - (s / most) * 140;
+    plot.append(svg("line", { x1: left - 6, x2: wide - 5, y1: y, y2: y, class: "grid" }), svg("text", { x: left - 12, y: y + 4, class: "tick", "text-anchor": "end" }, `${s} s`));
   }
   some.forEach((turn, i) => {
-    const x = 46 + (i / Math.max(1, some.length - 1)) * 742;
-    plot.append(svg("circle", { cx: x, cy: 160 - (turn.seconds / most) * 150, r: 3.5, class: turn.route === "cloud" ? "dot far" : "dot" }));
+    const x = left + (i / Math.max(1, some.length - 1)) * (wide - left - 12);
+    const kind = `dot ${turn.route === "cloud" ? "far" : "near"}${turn.seconds > most ? " over" : ""}`;
+    const dot = svg("circle", { cx: x, cy: 160 - Math.min(1.06, turn.seconds / most) * 140, r: 3.5, class: kind });
+    dot.append(svg("title", {}, `${turn.seconds.toFixed(2)} s`));
+    plot.append(dot);
   });
   return plot;
 }
