@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from os1_edge.remember.cli_common import PATH, Access, access, as_json, put, say
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.files import new_text
-from os1_edge.remember.hosted import state
-from os1_edge.remember.hosted.shelf import collection_of
 from os1_edge.remember.key import load
 from os1_edge.remember.rows import now
 from os1_edge.remember.store import Store
+
+if TYPE_CHECKING:  # the commands of a memory at home start without cryptography
+    from os1_edge.remember.hosted.state import Place
 
 _MILVUS = "milvus:"
 
@@ -76,6 +78,9 @@ def move(
 @as_json
 def hosted(memory: Access, recovery: Path | None, as_json: bool) -> None:
     """Say what of the memory lies on a server, and what waits to be sent."""
+    from os1_edge.remember.hosted import state
+    from os1_edge.remember.hosted.shelf import collection_of
+
     with memory.opened() as store:
         place = state.place_of(store)
         if place is None:
@@ -123,9 +128,10 @@ def adopt(
 ) -> None:
     """Take over a hosted memory on a new device; the old one sends nothing any more."""
     from os1_edge.remember.hosted.move import adopt as take_over
+    from os1_edge.remember.hosted.state import Place
 
     with memory.opened(make=True) as store:
-        place = state.Place(
+        place = Place(
             _url(from_), wearer, load(recovery), not plain_vectors, _absolute(token_file), _absolute(ca_file),
             keep_days=keep_days,
         )  # fmt: skip
@@ -139,7 +145,9 @@ COMMANDS = (move, hosted, adopt)
 def _place(
     store: Store, to: str, wearer: str, keep_days: float, token_file: Path | None, ca_file: Path | None,
     turned: bool,
-) -> state.Place:  # fmt: skip
+) -> Place:  # fmt: skip
+    from os1_edge.remember.hosted import state
+
     if (there := state.place_of(store)) is not None and (not wearer or wearer == there.wearer):
         if there.url != _url(to):
             raise BadMemory(f"the memory lies at {there.url}; first: os1 memory move --to local")
