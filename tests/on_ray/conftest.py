@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[World]":
-    """A head and a second node with one CPU each, and the scripted model on both."""
+    """A head and a second node with two CPUs each, and the scripted model on both."""
     import ray_world
 
     from os1_cloud.ray.bench.cluster import cluster
 
     folder: Path = tmp_path_factory.mktemp("fronts")
     try:
-        made = cluster(1, 1)
+        made = cluster(2, 2)
         running = made.__enter__()
     except (RuntimeError, OSError, subprocess.TimeoutExpired) as e:
         pytest.skip(f"no Ray cluster can be started here: {e}")

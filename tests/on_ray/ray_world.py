@@ -15,7 +15,7 @@ from os1_cloud.ray.bench.front import Client, Front, front
 from os1_cloud.ray.deploy import APP
 from os1_cloud.ray.pool import connect
 
-PATIENCE_S = 240.0
+PATIENCE_S = 120.0
 SLOTS = 4
 FIRST_S, TOKEN_S = 0.02, 0.02
 

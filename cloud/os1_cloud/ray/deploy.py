@@ -96,6 +96,8 @@ def options(model: ModelSettings, per_replica: int) -> dict[str, Any]:
             "initial_backoff_s": 0.01,
             "max_backoff_s": 0.1,
         },
+        # A new release's replica answers before an old one leaves. Needs room for one more.
+        "max_surge_percent": 20,
         "graceful_shutdown_timeout_s": DRAIN_S,
         "graceful_shutdown_wait_loop_s": 0.5,
         "health_check_period_s": 2.0,
