@@ -44,14 +44,15 @@ def run(
         raise click.UsageError("--furhat and --browser: it has one body")
     from os1_edge.config import load_config
     from os1_edge.faculties import Loading
+    from os1_edge.live.ending import refuse_if_worn, run_until_told
     from os1_edge.remember.key import default_memory_file
     from os1_edge.remember.rekey import find_key
 
     config = load_config(config_file)
     file = memory or default_memory_file()
+    refuse_if_worn(file)
     key = find_key(file, _ask if sys.stdin.isatty() else None)
     with Loading(config) as models:  # the imports below take as long
-        from os1_edge.live.ending import run_until_told
         from os1_edge.live.record import Watched
 
         watched = Watched(file.with_name("turns.jsonl"))

@@ -42,6 +42,17 @@ def alone(memory_file: Path) -> Iterator[None]:
         yield  # the lock goes with the open file, whatever ends the process
 
 
+def refuse_if_worn(memory_file: Path) -> None:
+    """Says so early where another companion lives on the memory, before seconds of loading.
+
+    Raises:
+        AlreadyWorn: one does.
+    """
+    if memory_file.with_name(f"{memory_file.name}.worn").exists():
+        with alone(memory_file):
+            pass
+
+
 def run_until_told(main: Coroutine[Any, Any, None]) -> None:
     """Runs ``main`` until it returns, raises, or SIGINT or SIGTERM comes: then it is cancelled and may take
     its time to put things away; further signals change nothing."""
