@@ -161,7 +161,7 @@ async def read(call: Any, most: int = 10**9) -> Told:
     except grpc.aio.AioRpcError as e:
         told.code = e.code().name
         for key, value in e.trailing_metadata() or ():
-            if key == REFUSAL:
+            if key == REFUSAL and isinstance(value, bytes):
                 told.retry_ms = pb.Refusal.FromString(value).retry_after_ms
     finally:
         call.cancel()

@@ -8,7 +8,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -67,18 +67,16 @@ async def overhead(asks: int = 100) -> Numbers:
                     first[name].append(words[0] - TOKEN_S)
                     late[name] += [word - (n + 1) * TOKEN_S for n, word in enumerate(words)]
     found: Numbers = {}
-    for name in late:
-        for what, times in (("first", first[name]), ("word", late[name])):
-            found[f"{name}_{what}_p50_ms"] = 1000 * statistics.median(times)
-            found[f"{name}_{what}_p99_ms"] = 1000 * quantile(times, 0.99)
     for what, times in (("first", first), ("word", late)):
+        at = {
+            name: (1000 * statistics.median(each), 1000 * quantile(each, 0.99))
+            for name, each in times.items()
+        }
+        for name, (p50, p99) in at.items():
+            found |= {f"{name}_{what}_p50_ms": p50, f"{name}_{what}_p99_ms": p99}
         for base in ("engine", "server"):
-            found[f"added_to_{base}_{what}_p50_ms"] = 1000 * (
-                statistics.median(times["ray"]) - statistics.median(times[base])
-            )
-            found[f"added_to_{base}_{what}_p99_ms"] = 1000 * (
-                quantile(times["ray"], 0.99) - quantile(times[base], 0.99)
-            )
+            found[f"added_to_{base}_{what}_p50_ms"] = at["ray"][0] - at[base][0]
+            found[f"added_to_{base}_{what}_p99_ms"] = at["ray"][1] - at[base][1]
     return found
 
 
@@ -219,7 +217,7 @@ def _text(words: int) -> str:
     return "".join(f"{number} " for number in range(words))
 
 
-MEASURES = {
+MEASURES: dict[str, Callable[[], Coroutine[Any, Any, Numbers]]] = {
     "overhead": overhead,
     "throughput": throughput,
     "kill": kill,
