@@ -377,6 +377,17 @@ def test_the_same_comes_to_mind_wherever_the_memory_lies(
     assert {q: recalled(store, q) for q in questions} == before
 
 
+def test_after_a_change_of_embedder_what_is_away_is_found_by_its_words_alone(
+    tmp_path: Path, place: Place
+) -> None:
+    store = lived(tmp_path / "m.db")
+    move_out(store, place, NOW)
+    store.set_embedder("another model")
+    found, _ = opening.hosted_search(store).by_meaning(EMBEDDER.one("day 7"))
+    assert found == {}
+    assert any("day 7." in text for _, text in recalled(store, "What was on day 7?", limit=10))
+
+
 def test_without_the_server_the_last_days_are_recalled_and_the_rest_is_said_to_be_out_of_reach(
     tmp_path: Path, place: Place, server: Server
 ) -> None:

@@ -17,10 +17,10 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import TypeVar
 
-from os1_edge.remember.hosted.content import Content
+from os1_edge.remember.hosted.content import SHELVES, Content
 from os1_edge.remember.hosted.seal import NotSealed, Seal
 from os1_edge.remember.hosted.shelf import NotReached, Shelf
-from os1_edge.remember.hosted.state import FIRST_AWAY, MARK
+from os1_edge.remember.hosted.state import FIRST_AWAY, MARK, embedder_of
 from os1_edge.remember.query import Question
 from os1_edge.remember.rows import OS1, OTHER, seconds
 from os1_edge.remember.search import (
@@ -125,7 +125,8 @@ class HostedSearch(Search):
             )
 
     def warm(self) -> None:
-        """Reaches for the server, so that the first question need not."""
+        """As ``Search.warm``; and reaches for the server, so that the first question need not."""
+        super().warm()
         self._line.shelf()
 
     def close(self) -> None:
@@ -150,11 +151,12 @@ class HostedSearch(Search):
         """As ``Search.by_meaning``, with what the server finds."""
         found, firsts = super().by_meaning(vector)
         self.word, self._until = "", self._clock() + ANSWER_S
-        if self._home():
-            return found, firsts
+        if self._home() or embedder_of(self._store) != self._store.embedder():
+            return found, firsts  # vectors of two embedders are never compared
         turned = self._seal.leaving(vector)
-        for (shelf,) in self._store.rows("SELECT DISTINCT shelf FROM hosted_away WHERE item IS NOT NULL"):
-            if shelf < 0:
+        for kind, shelf in SHELVES.items():
+            any_away = "SELECT 1 FROM hosted_away WHERE kind = ? AND ref IS NOT NULL LIMIT 1"
+            if not self._store.rows(any_away, kind):
                 continue
             near = self._ask(partial(_nearest, shelf, turned)) or []
             away = self._numbers(row_id for row_id, _ in near)
@@ -166,19 +168,18 @@ class HostedSearch(Search):
     def _words(self, question: Question) -> tuple[dict[str, float], list[str], bool]:
         if self._home():
             return super()._words(question)
-        ((count,),) = self._store.rows(
-            "SELECT max((SELECT coalesce(max(id), 0) FROM items), "
-            "(SELECT count(*) FROM hosted_away WHERE item IS NOT NULL))"
+        ((here, away),) = self._store.rows(
+            "SELECT (SELECT coalesce(max(id), 0) FROM items), (SELECT max(item) FROM hosted_away)"
         )
+        count = max(here, (away or FIRST_AWAY) - FIRST_AWAY)
         holding: dict[str, int] = {}
         for table in ("item_words", "away_words"):
             for term in question.terms:
                 for (docs,) in self._store.rows(f"SELECT doc FROM temp.{table} WHERE term = ?", term):
                     holding[term] = holding.get(term, 0) + int(docs)
         rarity = {
-            t: max(math.log((count - n + 0.5) / (n + 0.5)), 1e-6) for t, n in holding.items() if n < count
+            term: max(math.log(max(count - n + 0.5, 0.5) / (n + 0.5)), 1e-6) for term, n in holding.items()
         }
-        rarity |= {t: 1e-6 for t in holding if t not in rarity}
         left, looked_up = POSTINGS, list[str]()
         for word in sorted(question.words, key=lambda w: holding.get(stem(w), 0)):
             n = holding.get(stem(word), 0)

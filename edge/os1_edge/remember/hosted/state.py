@@ -92,6 +92,11 @@ def place_of(store: Index) -> Place | None:
     )
 
 
+def embedder_of(store: Index) -> str:
+    """The name of what made the vectors when the memory moved out."""
+    return _get(store, "embedder")
+
+
 def settle(store: Index, place: Place) -> None:
     """From now on every change is noted to be sent to ``place``; the first time, what is there already too.
     One transaction."""
@@ -106,6 +111,8 @@ def settle(store: Index, place: Place) -> None:
             ("keep_days", repr(place.keep_days)),
         ):  # fmt: skip
             put(db, key, value)
+        if fresh:
+            put(db, "embedder", store.embedder())
         store.set_meta(MARK, "1")
         if fresh:
             for table in KEPT:
