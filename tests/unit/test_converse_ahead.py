@@ -23,7 +23,7 @@ from os1_edge.remember.recall import Hit
 
 NOON = datetime(2026, 3, 2, 12)
 ANSWERS = {
-    "plan": {"objective": "cheer up", "steps": ["listen", "offer tea"]},
+    "plan": {"objective": "give comfort", "steps": ["listen", "offer tea"]},
     "decide": {"done": 1, "outcome": "open", "action": "offer tea"},
     "propose": {"history": ["tea"], "profile": []},
     "report": {"report": "The wearer likes tea."},
@@ -107,7 +107,7 @@ def test_what_was_thought_ahead_serves_the_next_turn_and_costs_it_nothing() -> N
         began = asyncio.get_running_loop().time()
         second = await ahead.for_turn("My cat is ill.", NOON, "home", (), 0.3)
         assert asyncio.get_running_loop().time() == began
-        assert (second.strategy.objective, second.strategy.action) == ("cheer up", "offer tea")
+        assert (second.strategy.objective, second.strategy.action) == ("give comfort", "offer tea")
         assert second.report is not None
         assert second.report.text == "The wearer likes tea."
         assert second.inline == ()

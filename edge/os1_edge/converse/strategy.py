@@ -29,7 +29,8 @@ class _Answer(BaseModel):
 class Planned(_Answer):
     """The planner's answer."""
 
-    objective: Short
+    objective: Literal["give comfort", "listen", "share the joy", "help to decide", "keep company"]
+    """The rules' own: a plan made for something else could not be revised by them."""
     steps: Annotated[list[Short], Field(min_length=1, max_length=4)]
 
 
@@ -163,7 +164,7 @@ def advanced(strategy: Strategy | None, heard: str) -> Strategy:
     outcome: Outcome = (
         "worse" if in_vain else "better" if _CALMED.search(heard) else "worse" if bad else "open"
     )
-    if strategy.objective == COMFORT and (in_vain or (bad and strategy.done)):
+    if strategy.objective == COMFORT and (in_vain or (bad and strategy.done and not strategy.fresh)):
         return replace(strategy, outcome=outcome, action=strategy.steps[0], reason="not calmed yet")
     if strategy.by == "rule" and needed not in (CHAT, strategy.objective) and strategy.objective != LISTEN:
         return planned(needed, "the wearer turns to something else")
