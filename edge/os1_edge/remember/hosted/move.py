@@ -3,7 +3,7 @@ leaves where it was before it was read back from where it goes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from os1_edge.remember.connection import BadMemory
@@ -56,7 +56,7 @@ def move_out(store: Store, place: Place, now: datetime, tell: Tell = lambda _: N
         if (holder := owner(shelf, seal)) not in (None, device):
             raise NotReached(f"another device of the wearer ({holder}) keeps its memory there")
         claim(shelf, seal, device)
-        settle(store, place)
+        settle(store, replace(place, generation=shelf.generation))
         send_all(store, seal, shelf, tell)
         names = _names(store)
         held = compare(store, seal, shelf, names)
@@ -122,7 +122,7 @@ def adopt(store: Store, place: Place, tell: Tell = lambda _: None) -> Moved:
     try:
         if owner(shelf, seal) is None:
             raise NotReached("the collection on the server is empty")
-        settle(store, place)
+        settle(store, replace(place, generation=shelf.generation))
         known = {row[0] for row in store.rows("SELECT row_id FROM hosted_away")}
         known |= {seal.row_id(name) for name in (*_names(store), "owner")}
         some: list[Content] = []

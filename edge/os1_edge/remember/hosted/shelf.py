@@ -108,12 +108,20 @@ class MilvusShelf:
                 **({"server_pem_path": place.ca_file, "secure": True} if place.ca_file else {}),
             )
             self._lite = "lite" in str(self._client.get_server_version(timeout=timeout_s)).lower()
-            if self._client.has_collection(self.collection, timeout=timeout_s):
+            there = self._client.has_collection(self.collection, timeout=timeout_s)
+            if not there and self._lite:  # who comes from elsewhere does not know how often it began anew
+                there = self._find_generation()
+            if there:
                 self._client.load_collection(self.collection, timeout=WRITE_S)
             elif make:
                 self._make(self.collection)
             else:
                 raise NotThere(f"the server has no collection {self.collection}; ask its operator")
+
+    @property
+    def generation(self) -> int:
+        """Of the collection in use."""
+        return self._generation
 
     @property
     def collection(self) -> str:
@@ -220,6 +228,12 @@ class MilvusShelf:
     def close(self) -> None:
         """See ``Shelf``."""
         self._client.close()
+
+    def _find_generation(self) -> bool:
+        names = self._client.list_collections(timeout=WRITE_S)
+        found = [int(n.rpartition("_")[2]) for n in names if n.rpartition("_")[0] == self._base]
+        self._generation = min(found, default=self._generation)  # a later one may be half a copy (purge)
+        return bool(found)
 
     def _make(self, name: str) -> None:
         kinds = self._py.DataType
