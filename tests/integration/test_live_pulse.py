@@ -175,7 +175,7 @@ def test_a_question_said_in_the_room_is_answered_from_the_mouth_and_a_lost_micro
             recorder.terminate()
             recorder.wait()
         said, meant = heard(spoken, pulled), words(reply)
-        assert len(set(said) & set(meant)) > len(set(meant)) / 2, (said, meant)  # tiny.en may miss a word
+        assert len(set(said) & set(meant)) >= len(set(meant)) / 2, (said, meant)  # tiny.en may miss a word
 
         second = subprocess.run(
             companion.process.args, env=sound, capture_output=True, text=True, check=False, timeout=60
