@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
 from companion import Companion, Engine
 
 from os1_edge.converse.prompt import ANSWER, Notes, plan
 from os1_edge.offload.engine import Message
+from os1_edge.offload.sampler import Sampler
 from os1_edge.remember.recall import Hit
 
 NOON = datetime(2026, 3, 2, 12)
@@ -38,3 +40,11 @@ def test_what_is_in_view_is_read_while_a_short_question_is_asked(tmp_path: Path)
     asked = engine.prompts[-1][-1].text
     assert "Fact in view now: You see a red kite." in asked
     assert any(asked.rpartition("The wearer")[0] in primed[-1].text for primed in engine.primed)
+
+
+def test_between_words_that_are_as_likely_the_fact_s_own_are_said() -> None:
+    """Which of the two comes first is rounding: with it, the peanuts stood on the table."""
+    with Sampler(None, 4, None) as sampler:
+        assert sampler.pick(np.array([19.46, 19.52, 1.0, 0.0], np.float32), 0) == 0
+        assert sampler.pick(np.array([19.46, 19.52, 1.0, 0.0], np.float32)) == 1
+        assert sampler.pick(np.array([18.9, 19.52, 1.0, 0.0], np.float32), 0) == 1

@@ -22,8 +22,9 @@ class Message:
     images: tuple[bytes, ...] = field(default=(), repr=False)
     """Encoded pictures (JPEG or PNG) that the text is about; faces are gone from them."""
     likely: str = field(default="", repr=False, compare=False)
-    """How its answer may begin, word for word: no part of the prompt. An engine that checks several tokens at
-    once writes such an answer faster, and any other as it would have."""
+    """How its answer may begin, word for word: no part of the prompt. An engine that checks several tokens
+    at once writes such an answer faster, prefers it to one that is as likely, and writes any other as it
+    would have."""
 
 
 class EngineError(Exception):

@@ -13,6 +13,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -181,9 +182,9 @@ class LlamaCpp:
         guess: Sequence[int],
     ) -> Iterator[int]:
         written = 0
-        guessed = list(guess)
+        guessed = foreseen = list(guess)
         while True:
-            chosen = self._chosen(slot, guessed, sampler)
+            chosen = self._chosen(slot, guessed, sampler, foreseen)
             for token in chosen:
                 if self._ends(token):
                     return
@@ -196,14 +197,17 @@ class LlamaCpp:
                 return
             count = MANY if guessed and len(chosen) > len(guessed) else FEW
             found = [] if sampler.grammar else guesses([*slot.tokens, chosen[-1]], count)
-            guessed = found[: room - 1]
+            guessed, foreseen = found[: room - 1], []
             self._decode(slot, [chosen[-1], *guessed], stop, logits=1 + len(guessed))
 
-    def _chosen(self, slot: Slot, guessed: Sequence[int], sampler: Sampler) -> list[int]:
-        """What the model writes next: the guesses that it agrees with, and one token of its own."""
+    def _chosen(
+        self, slot: Slot, guessed: Sequence[int], sampler: Sampler, foreseen: Sequence[int]
+    ) -> list[int]:
+        """What the model writes next: the guesses that it agrees with, and one token of its own. Between
+        tokens that are as likely to it, one that was ``foreseen`` wins."""
         chosen: list[int] = []
-        for row in range(-1 - len(guessed), 0):
-            chosen.append(sampler.pick(self._logits(row)))
+        for row, wanted in zip_longest(range(-1 - len(guessed), 0), foreseen):
+            chosen.append(sampler.pick(self._logits(row), wanted))
             if chosen != list(guessed[: len(chosen)]) or self._ends(chosen[-1]):
                 break
         self._forget(slot, len(slot.tokens) - len(guessed) + len(chosen) - 1)
