@@ -196,8 +196,11 @@ def test_a_spoken_question_is_answered_aloud_shown_remembered_and_can_be_forgott
     page.wait_for_selector("#orb[data-state=hearing]")
     shot(page, "3-hearing")
     page.wait_for_selector("#orb[data-state=speaking]")
+    page.wait_for_function("document.querySelector('#saying').textContent")
     shot(page, "4-speaking")
+    assert "allergic to peanuts" in lines(page)[-1]  # before the reply is over
     page.wait_for_selector("#lines .it")
+    assert not page.text_content("#saying")
     page.wait_for_selector("#orb[data-state=listening]")
     shot(page, "5-answered")
     me, it = lines(page)[-2:]

@@ -296,6 +296,8 @@ class Companion:
 
     turns: list[TurnTrace] = field(default_factory=list)
     partials: list[PartialTranscript] = field(default_factory=list)
+    saying: list[tuple[int, str, str]] = field(default_factory=list)
+    """Turns answered before, what was heard, what is said so far."""
     described: list[tuple[float, str]] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)
     """(heard, reply) in the memory at the end."""
@@ -352,6 +354,9 @@ class Companion:
 
     def partly_heard(self, partial: PartialTranscript) -> None:
         self.partials.append(partial)
+
+    def being_said(self, trace: TurnTrace, clauses: Sequence[str]) -> None:
+        self.saying.append((len(self.turns), trace.heard, " ".join(clauses)))
 
     def turn_answered(self, trace: TurnTrace) -> None:
         self.turns.append(trace)

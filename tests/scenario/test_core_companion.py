@@ -64,12 +64,18 @@ def test_an_answer_that_is_ready_earlier_waits_for_the_end_of_the_turn(tmp_path:
 
 
 def test_the_first_clause_is_spoken_while_the_second_is_being_written(tmp_path: Path) -> None:
-    engine = Engine(lambda _: "You like green tea. " + STORY, token_s=1.0)
+    engine = Engine(lambda _: "Here is one for you. " + STORY, token_s=1.0)
     told = Companion(tmp_path, engine).say(1.0, "Hello.").live()
     (turn,) = told.turns
-    assert told.voice.said[0] == "You like green tea."
+    assert told.voice.said[0] == "Here is one for you."
     assert turn.spoke_at_s is not None
     assert turn.spoke_at_s < turn.ended.decided / 16_000 + 6
+
+
+def test_captions_come_with_the_sound_clause_by_clause_not_when_it_is_over(tmp_path: Path) -> None:
+    told = Companion(tmp_path, Engine(echo)).say(1.0, "Hello. How was it.").live()
+    first, whole = "You said Hello.", "You said Hello. How was it."
+    assert told.saying == [(0, "Hello. How was it.", first), (0, "Hello. How was it.", whole)]
 
 
 def test_a_slow_engine_never_ends_the_reply_early(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from os1_edge.app.trace import Observer, TurnTrace, tell_failure
 from os1_edge.converse.view_writer import lines_before
@@ -125,6 +125,10 @@ class Overheard(Observer):
     def partly_heard(self, partial: PartialTranscript) -> None:
         """See ``Observer``."""
         self._observer.partly_heard(partial)
+
+    def being_said(self, trace: TurnTrace, clauses: Sequence[str]) -> None:
+        """See ``Observer``."""
+        self._observer.being_said(trace, clauses)
 
     def turn_answered(self, trace: TurnTrace) -> None:
         """See ``Observer``."""

@@ -219,7 +219,10 @@ class Talk:
         if spoken is None or (only_if_free and not self._floor.free) or not await self._floor.take(answering):
             return None
         player.begin(*of, rtf=self._faculties.voice.rtf)
+        said: list[str] = []
         while spoken is not None:
+            said.append(spoken.clause)
+            self._observer.being_said(trace, said)
             await player.add(spoken.clause, spoken.samples, spoken.rate, spoken.words, of=of)
             spoken = await answering.unless_gone(another())
         heard = await player.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -67,6 +68,9 @@ class Observer(Protocol):
     def partly_heard(self, partial: PartialTranscript) -> None:
         """What the wearer has said so far, as far as it can be told."""
         ...
+
+    def being_said(self, trace: TurnTrace, clauses: Sequence[str]) -> None:
+        """``clauses`` are what is said in answer to ``trace.heard`` so far; the newest sounds next."""
 
     def turn_answered(self, trace: TurnTrace) -> None:
         """A turn was answered and the reply has been heard, or it failed (``trace.failed`` says why)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import cast
@@ -126,6 +126,9 @@ class Chat:
         self._seen.set()
 
     def partly_heard(self, partial: PartialTranscript) -> None:
+        """See ``Observer``."""
+
+    def being_said(self, trace: TurnTrace, clauses: Sequence[str]) -> None:
         """See ``Observer``."""
 
     def turn_answered(self, trace: TurnTrace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,11 @@ class Watched(Observer):
         """See ``Observer``."""
         words = f"{partial.stable} {partial.tentative}".strip()
         self.tell({"kind": "partial", "turn_id": partial.turn_id, "text": words})
+
+    def being_said(self, trace: TurnTrace, clauses: Sequence[str]) -> None:
+        """See ``Observer``."""
+        words = {"heard": trace.heard, "reply": " ".join(clauses)}
+        self.tell({"kind": "saying", "turn_id": trace.ended.turn_id, **words})
 
     def turn_answered(self, trace: TurnTrace) -> None:
         """See ``Observer``."""

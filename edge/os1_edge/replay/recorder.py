@@ -54,6 +54,9 @@ class Recorder:
     def partly_heard(self, partial: PartialTranscript) -> None:
         """See ``Observer``."""
 
+    def being_said(self, trace: TurnTrace, clauses: Sequence[str]) -> None:
+        """See ``Observer``."""
+
     def _tell(self, line: str) -> None:
         with suppress(OSError):  # who listened is gone; the report is still to be written
             self._told(line)

@@ -76,24 +76,44 @@ function state(name) {
 
 function line(who, text, note = "") {
   const item = el("li", "", { className: who });
-  item.append(el("span", who === "me" ? "You: " : "OS-1: ", { className: "visually-hidden" }), el("span", text));
+  const words = el("span", text);
+  item.append(el("span", who === "me" ? "You: " : "OS-1: ", { className: "visually-hidden" }), words);
   if (note) item.append(el("small", note));
   $("lines").append(item);
   $("no-lines").hidden = true;
   while ($("lines").children.length > LINES) $("lines").firstChild.remove();
   $("lines").scrollTop = $("lines").scrollHeight;
+  return words;
 }
 
 function emptied() {
+  $("saying").textContent = "";
+  answering = null;
   $("lines").replaceChildren();
   $("no-lines").hidden = false;
 }
 
 const ROUTES = { local: "on the device", cloud: "from the server", rule: "by a rule", fallback: "with a set phrase" };
 
-function turn(event) {
+let answering = null; // the turn whose words stand among the lines already, while its reply sounds
+
+function heardLine(event) {
   $("partial").textContent = "";
-  if (event.heard) line("me", event.heard);
+  if (!event.heard) return;
+  if (answering?.id === event.turn_id) answering.words.textContent = event.heard; // the wearer spoke on
+  else answering = { id: event.turn_id, words: line("me", event.heard) };
+}
+
+// Captions go with the sound; the line that stays comes at its end, with what was really heard of it.
+function saying(event) {
+  heardLine(event);
+  $("saying").textContent = event.reply;
+}
+
+function turn(event) {
+  heardLine(event);
+  answering = null;
+  $("saying").textContent = "";
   const took = event.voice_to_voice_s == null ? "" : `, ${event.voice_to_voice_s.toFixed(1)} s`;
   const cut = event.interrupted ? ", interrupted" : "";
   if (event.reply) line("it", event.reply, `${ROUTES[event.route] ?? event.route}${took}${cut}`);
@@ -142,6 +162,7 @@ function told({ detail: event }) {
   else if (event.kind === "power") power(event);
   else if (event.kind === "state") state(event.state);
   else if (event.kind === "partial") $("partial").textContent = event.text;
+  else if (event.kind === "saying") saying(event);
   else if (event.kind === "turn") turn(event);
   else if (event.kind === "scene") $("scene").textContent = event.sentence || "It can make nothing out.";
   else if (event.kind === "taken") {
