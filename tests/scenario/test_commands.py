@@ -10,6 +10,9 @@ from companion import KEY, MONDAY, Companion, Engine
 
 from os1_edge.app import Os1
 from os1_edge.config import Config
+from os1_edge.remember.forget import Forgetting
+from os1_edge.remember.hosted.shelf import NotReached
+from os1_edge.remember.memory import Memory
 from os1_edge.remember.store import Store
 
 pytestmark = pytest.mark.timeout(60)
@@ -92,6 +95,19 @@ def test_the_last_hour_is_forgotten_after_a_yes(tmp_path: Path) -> None:
     assert "the last hour" in replies(told)[1]
     assert told.kept == []
     assert told.profile == []
+
+
+def test_a_memory_that_is_partly_out_of_reach_says_so_and_forgets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def out_of_reach(_memory: Memory, what: str) -> Forgetting:
+        raise NotReached(what)
+
+    monkeypatch.setattr(Memory, "would_forget_about", out_of_reach)
+    told = Companion(tmp_path, Engine(lambda _: "Nice.")).say(1.0, "Tom came by.")
+    told.say(6.0, "Forget everything about Tom.").live()
+    assert "on a server that I cannot reach" in replies(told)[-1]
+    assert in_memory(tmp_path, "tom")
 
 
 def test_what_do_you_know_about_me_tells_the_profile(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from os1_edge.converse.texts import text
 from os1_edge.offload.link import Link, works
 from os1_edge.offload.watch import Watch
 from os1_edge.remember.forget import Forgetting
+from os1_edge.remember.hosted.shelf import NotReached
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.rows import WEARER, StoredTurn
 
@@ -88,7 +89,7 @@ class Commanding:
             return await self._doing[command.kind](self, command, now, language)
         except Exception as e:
             tell_failure(f"the command {command.kind}", e)
-            return text("failed", language)
+            return text("out of reach" if isinstance(e, NotReached) else "failed", language)
 
     async def _repeat(self, _command: Command, _now: datetime, language: str) -> str:
         return self._said or text("nothing to repeat", language)

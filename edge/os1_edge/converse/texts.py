@@ -205,6 +205,12 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "es": "Eso no ha funcionado.",
         "fr": "Ça n'a pas marché.",
     },
+    "out of reach": {
+        "en": "Part of my memory is on a server that I cannot reach now, so nothing was changed.",
+        "de": "Ein Teil meines Gedächtnisses ist auf einem Server, den ich nicht erreiche; alles bleibt.",
+        "es": "Parte de mi memoria está en un servidor que ahora no alcanzo; no se ha cambiado nada.",
+        "fr": "Une partie de ma mémoire est sur un serveur injoignable pour l'instant ; rien n'a été changé.",
+    },
     "crisis": {
         "en": "I am so glad you told me, and I am here with you. {helpline}",
         "de": "Gut, dass du mir das sagst. Ich bin bei dir. {helpline}",
