@@ -51,11 +51,11 @@ def test_two_front_doors_send_a_session_to_the_same_replica(world: World) -> Non
 def test_a_session_whose_replica_is_full_is_answered_by_the_other(world: World) -> None:
     async def story() -> None:
         client = Client([world.door.address], connections=4)
-        asked = [client.ask(n, 40, session_id="all-the-same") for n in range(2 * SLOTS)]
-        answers = asyncio.gather(*asked)
-        await world.until_at_work(2 * SLOTS)
-        assert [state["at_work"] for state in await world.states()] == [SLOTS, SLOTS]
-        assert [told.text for told in await answers] == [text(40)] * (2 * SLOTS)
+        before = {state["pid"]: state["written"] for state in await world.states()}
+        asked = [client.ask(n, 150, session_id="all-the-same") for n in range(2 * SLOTS)]
+        assert {told.text for told in await asyncio.gather(*asked)} == {text(150)}
+        wrote = [state["written"] - before[state["pid"]] for state in await world.states()]
+        assert wrote == [150 * SLOTS, 150 * SLOTS]
         await client.close()
 
     timeline(story)
@@ -83,14 +83,13 @@ def test_more_than_can_wait_is_refused_with_when_to_come_back(world: World) -> N
 def test_a_cancel_and_a_client_that_leaves_stop_the_engine_on_the_other_machine(world: World) -> None:
     async def story() -> None:
         client = Client([world.door.address])
-        told = await client.ask(1, 1000, most=4)  # leaves in the middle
-        assert told.words
+        asked = asyncio.ensure_future(client.ask(1, 5000))
         await world.until_at_work(1)
-        reply = await client.assists[0].Cancel(pb.CancelRequest(request_id="q1"))
+        reply = await client.assists[0].Cancel(pb.CancelRequest(request_id=client.id(1)))
         assert reply.stopped
+        assert (await asked).code == "CANCELLED"
         await world.until_at_work(0)
-        await client.ask(2, 1000, most=4)
-        await world.until_at_work(1)
+        assert (await client.ask(2, 1000, most=4)).words  # leaves in the middle
         await world.until_at_work(0)  # nobody reads: after the grace
         await client.close()
 
@@ -103,14 +102,16 @@ def test_a_broken_answer_is_resumed_where_it_lies_and_elsewhere_asked_on_with_wh
     async def story() -> None:
         client = Client([one.address, other.address])
         told = await client.ask(0, 60, most=10)
-        rest = await read(client.assists[0].Resume(pb.ResumeRequest(request_id="q0", from_seq=told.seq + 1)))
+        rest = await read(
+            client.assists[0].Resume(pb.ResumeRequest(request_id=client.id(0), from_seq=told.seq + 1))
+        )
         assert told.text + rest.text == text(60)
         told = await client.ask(2, 500, most=10)
         assert told.node == "one"
         one.end(9)
-        resume = pb.ResumeRequest(request_id="q2", from_seq=told.seq + 1)
+        resume = pb.ResumeRequest(request_id=client.id(2), from_seq=told.seq + 1)
         assert (await read(client.assists[1].Resume(resume))).code == "NOT_FOUND"
-        rest = await client.ask(1, 20, request_id="q2", answer_prefix=told.text)
+        rest = await client.ask(1, 20, request_id=client.id(2), answer_prefix=told.text)
         assert rest.code == "OK"
         spoken = told.text.count(" ")
         assert told.text + rest.text == text(spoken + 20)

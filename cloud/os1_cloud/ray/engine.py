@@ -61,13 +61,11 @@ class _Elsewhere:
         if not self.replicas:
             raise EngineLost(f"{self.name}: no replica runs", RETRY_S)
         response = self._handle.options(method_name=method, session_id=session).remote(*args, self.pressure())
-        step: asyncio.Future[Any] | None = None
         try:
             while True:
-                step = asyncio.ensure_future(_next(response))
-                if not (await asyncio.wait({step}, timeout=SILENCE_S))[0]:
-                    raise EngineLost(f"{self.name}: its replica is silent", RETRY_S)
-                if step.cancelled() or (parcel := step.result()) is _END:  # cancelled by the other side
+                async with asyncio.timeout(SILENCE_S):
+                    parcel: Any = await anext(response, _END)
+                if parcel is _END:
                     raise EngineLost(f"{self.name}: its replica broke off", RETRY_S)
                 if parcel is not None:
                     yield parcel
@@ -75,13 +73,12 @@ class _Elsewhere:
                     return
         except BackPressureError as e:
             raise EngineBusy(f"{self.name}: all its replicas are busy", RETRY_S) from e
+        except TimeoutError as e:
+            raise EngineLost(f"{self.name}: its replica is silent", RETRY_S) from e
         except (RayError, RayServeException, grpc.RpcError) as e:
             # Only the kind: Ray's words hold addresses and traces.
             raise EngineLost(f"{self.name}: its replica is gone ({type(e).__name__})", RETRY_S) from e
         finally:
-            if step is not None and not step.done():
-                step.cancel()
-                await asyncio.wait({step})
             response.cancel()  # gRPC never collects a call that was only dropped (grpc#43462)
 
 
@@ -173,7 +170,3 @@ class RayVoice(_Elsewhere):
             except EngineLost:
                 if spoken or attempt == 2:
                     raise
-
-
-async def _next(response: Any) -> Any:
-    return await anext(response, _END)

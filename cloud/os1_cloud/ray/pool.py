@@ -170,7 +170,7 @@ class Pool:
 
 
 async def _facts(handle: Any, name: str) -> dict[str, Any]:
-    """What a replica says about itself; waits until there is one. By `broadcast`: also busy ones answer."""
+    """What a replica says about itself; waits until there is one, and until it has a place free."""
     try:
         async with asyncio.timeout(READY_S):
             while True:

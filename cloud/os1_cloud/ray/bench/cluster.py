@@ -28,7 +28,7 @@ ENVIRONMENT = {
     "RAY_AUTH_TOKEN": secrets.token_hex(16),
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",  # its default 15 lets whatever else there is go before replicas
-    "RAY_raylet_start_wait_time_s": "240",  # on a machine that is busy
+    "RAY_raylet_start_wait_time_s": "120",  # on a machine that is busy
     # Two missed in a row and a node is dead.
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_failure_threshold": "2",

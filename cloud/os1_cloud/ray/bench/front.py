@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import secrets
 import select
 import signal
 import subprocess
@@ -121,6 +122,7 @@ class Client:
             for address in addresses
             for number in range(connections)
         ]
+        self._mark = secrets.token_hex(4)
         self.assists = [assist_pb2_grpc.AssistStub(channel) for channel in self._channels]
         self.edges = [edge_pb2_grpc.EdgeStub(channel) for channel in self._channels]
 
@@ -128,6 +130,10 @@ class Client:
         """Closes the connections."""
         for channel in self._channels:
             await channel.close()
+
+    def id(self, number: int) -> str:
+        """The request_id of a question, which no other client's has."""
+        return f"{self._mark}-{number}"
 
     async def ask(self, number: int, max_tokens: int = 10, *, most: int = 10**9, **fields: Any) -> Told:
         """One question, read to its end or to `most` events.
@@ -138,7 +144,7 @@ class Client:
             most: events after which it is left.
             fields: more of `AskRequest`.
         """
-        fields.setdefault("request_id", f"q{number}")
+        fields.setdefault("request_id", self.id(number))
         turns = [pb.Turn(role=pb.ROLE_USER, text="hi")]
         request = pb.AskRequest(turns=turns, max_tokens=max_tokens, **fields)
         return await read(self.assists[number % len(self.assists)].Ask(request), most)

@@ -179,7 +179,7 @@ async def cancel(asks: int = 60) -> Numbers:
         for number in range(asks):
             await client.ask(number, 500, most=4)
             began = time.monotonic()
-            await client.assists[0].Cancel(pb.CancelRequest(request_id=f"q{number}"))
+            await client.assists[0].Cancel(pb.CancelRequest(request_id=client.id(number)))
             state: dict[str, Any] = {"at_work": 1}
             while state["at_work"]:
                 [state] = await handle.broadcast("state").results_async()
