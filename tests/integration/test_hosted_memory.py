@@ -1,205 +1,50 @@
-"""A memory that lies on a Milvus server: moved there and home, recalled, forgotten, cut off; nobody else's.
+"""A memory that lies on a Milvus server: moved there and home, recalled, cut off.
 
-The server is milvus-lite, a process of its own spoken to over gRPC. `scripts/test-hosted` runs this with what
-it needs; elsewhere it is skipped.
+`scripts/test-hosted` runs this with what it needs; elsewhere it is skipped.
 """
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
-from memories import KEY, meaning
+from hosted_world import (
+    EMBEDDER,
+    NOW,
+    Server,
+    exported,
+    here,
+    lived,
+    no_hurry,
+    place,
+    recalled,
+    server,
+    sound,
+)
+from memories import KEY
 
-from os1_edge.cli import main
-from os1_edge.events import RealtimeContext
 from os1_edge.remember import derived, forget
-from os1_edge.remember.about import about, foresee_about
-from os1_edge.remember.export import export
-from os1_edge.remember.hosted import courier, search
+from os1_edge.remember.hosted import courier
 from os1_edge.remember.hosted import open as opening
 from os1_edge.remember.hosted.courier import send_all
 from os1_edge.remember.hosted.move import adopt, move_home, move_out
-from os1_edge.remember.hosted.open import owner, reach
+from os1_edge.remember.hosted.open import reach
 from os1_edge.remember.hosted.search import HostedSearch
-from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow, collection_of
+from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow
 from os1_edge.remember.hosted.state import Place, counts, new_secret, place_of
 from os1_edge.remember.hosted.window import Incomplete, let_go
 from os1_edge.remember.recall import Recall, RecallRules
-from os1_edge.remember.repair import check
-from os1_edge.remember.rows import ProfileEntry, Source, StoredEvent, StoredSummary, now
+from os1_edge.remember.rows import now
 from os1_edge.remember.store import BadMemory, Store
-from os1_edge.remember.trash import Window
-from os1_edge.remember.undo import undo
 
-pytest.importorskip("pymilvus", reason="needs the extra: pip install 'os1[hosted]' milvus-lite")
-pytest.importorskip("milvus_lite", reason="needs a server to test with: pip install milvus-lite")
-
-NOW = datetime(2026, 3, 31, 20)
-DAYS = 40
-THINGS = ("tea", "figs", "chess", "sailing", "pottery", "opera", "cycling", "bread", "stars", "violets")
-
-
-class Words:
-    """An embedder that finds texts alike that share words."""
-
-    def one(self, text: str) -> np.ndarray:
-        found = sum((meaning(w.strip(".,?!").casefold()) for w in text.split()), meaning("the"))
-        return (found / np.linalg.norm(found)).astype(np.float32)
-
-
-EMBEDDER = Words()
-
-
-def lived(file: Path, days: int = DAYS) -> Store:
-    """Two months in which every day holds a conversation, an event and what was made of them."""
-    store = Store(file, KEY)
-    with store.transaction():
-        for day in range(days):
-            _a_day(store, day, NOW - timedelta(days=days - day, hours=4))
-    ((last,),) = store.rows("SELECT max(id) FROM turns")
-    with store.transaction() as db:
-        db.execute("INSERT INTO turn_used VALUES (?, 'turn', 2, 'old')", (last - 1,))
-        db.execute("INSERT INTO turn_used VALUES (?, 'event', 3, 'old')", (last,))
-        db.execute(
-            "INSERT INTO forgotten VALUES (x'0102030405060708090a0b0c0d0e0f10', '2026-03-01T00:00:00')"
-        )
-    return store
-
-
-def _a_day(store: Store, day: int, when: datetime) -> None:
-    thing, session = THINGS[day % len(THINGS)], f"s{day}"
-    for number, said in enumerate((f"Day {day} began with {thing}.", f"Ben likes {thing} on day {day}.")):
-        speaker = "wearer" if number == 0 else "other:Ben"
-        row = store.add_turn(
-            f"t{day}.{number}", 0, when + timedelta(minutes=number), said, "I see.", "kitchen",
-            EMBEDDER.one(said), speaker=speaker, session_id=session,
-        )  # fmt: skip
-        derived.set_importance(store, "turn", row, 1 + day % 9)
-    context = store.add_context(RealtimeContext(0.0, f"A table, {thing}.", "", "home", "busy"), when)
-    event = StoredEvent(0, when, when, "home", "busy", f"Was busy with {thing}, {day}.", "llm", 1)
-    made = derived.add_event(store, event, [context], EMBEDDER.one(event.summary))
-    key = f"{thing} of day {day}"
-    derived.put_keys(store, "event", made, when, [("semantic", key, EMBEDDER.one(key))])
-    text = f"They spoke of {thing}, {day}."
-    told = StoredSummary(0, session, when, when, text, "llm", 2)
-    derived.put_summary(store, told, EMBEDDER.one(text))
-    if day % 20 == 0:
-        entry = ProfileEntry(0, "preference", f"Likes {thing}.", 0.8, when, f"t{day}.0")
-        source = Source("turn", row - 1, when, f"quote {thing}")
-        store.add_profile(entry, EMBEDDER.one(entry.text), (), [source])
-    if day % 10 == 3:  # corrected at once
-        store.add_turn(f"t{day}.0", 1, when, f"Day {day}: {thing}!", "", "", EMBEDDER.one(thing),
-                       session_id=session)  # fmt: skip
-
-
-@dataclass
-class Server:
-    """A milvus-lite server."""
-
-    folder: Path
-    port: int
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(self.folder), "--host",
-             "127.0.0.1", "--port", str(self.port), "--max-workers", "4"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            assert self.process.poll() is None, "milvus-lite ended"
-            time.sleep(0.05)
-        raise AssertionError("milvus-lite did not listen")
-
-    def stop(self, how: int = signal.SIGTERM) -> None:
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.wait(20)
-            self.process = None
-
-    def data(self) -> bytes:
-        """All that it keeps, tables as they read: they are compressed on the disk."""
-        parquet = pytest.importorskip("pyarrow.parquet")
-        out = b""
-        for file in sorted(p for p in self.folder.rglob("*") if p.is_file()):
-            out += file.read_bytes()
-            if file.suffix == ".parquet":
-                out += str(parquet.read_table(file).to_pylist()).encode()
-        return out
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = Server(tmp_path_factory.mktemp("milvus") / "data", port)
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(autouse=True)
-def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine must not fail a test."""
-    monkeypatch.setattr(search, "ANSWER_S", 60.0)
-    monkeypatch.setattr(opening, "CONNECT_S", 20.0)
-
-
-@pytest.fixture
-def place(server: Server, request: pytest.FixtureRequest) -> Place:
-    if server.process is None:
-        server.start()
-    return Place(server.url, f"ann of {request.node.name}", new_secret(), keep_days=10)
-
-
-def exported(store: Store, vectors: bool = True) -> str:
-    """The export, without the moment that it was made."""
-    out = io.StringIO()
-    export(store, out, vectors=vectors)
-    first, rest = out.getvalue().split("\n", 1)
-    return json.dumps({**json.loads(first), "exported": ""}) + "\n" + rest
-
-
-def sound(store: Store) -> bool:
-    return not check(store.path, KEY).problems
-
-
-def here(store: Store) -> int:
-    return sum(
-        store.rows(f"SELECT count(*) FROM {t}")[0][0] for t in ("turns", "contexts", "events", "summaries")
-    )
-
-
-def recalled(store: Store, question: str, limit: int = 5) -> list[tuple[str, str]]:
-    recall = Recall(
-        store, EMBEDDER, RecallRules(limit=limit, min_similarity=-1, tokens=10_000, questions=True)
-    )
-    try:
-        return [(hit.kind, hit.text) for hit in recall.recall(question, NOW)]
-    finally:
-        recall.close()
+__all__ = ["no_hurry", "place", "server"]
 
 
 # Moving -----------------------------------------------------------------------------------------------------
@@ -446,151 +291,3 @@ def test_what_is_kept_while_the_link_is_down_is_sent_when_it_is_back(
     name = place.seal().row_id(f'["turns",{row}]')
     assert list(shelf.get([name])) == [name]
     shelf.close()
-
-
-# Forgetting -------------------------------------------------------------------------------------------------
-
-
-def test_what_is_forgotten_is_gone_from_the_server_and_its_files(
-    tmp_path: Path, place: Place, server: Server
-) -> None:
-    store = lived(tmp_path / "m.db")
-    seal = place.seal()
-    ((number,),) = store.rows("SELECT id FROM turns WHERE heard LIKE 'Ben likes % on day 7.'")
-    move_out(store, place, NOW)
-    old = [seal.row_id(f'["turns",{number}]')]
-    shelf = reach(store)
-    (before,) = shelf.get([old[0]]).values()
-    forgotten = about(store, "day 7")
-    forget.carry_out(store, foresee_about(store, "day 7", forgotten))
-    assert forgotten
-    send_all(store, seal, shelf)
-    shelf.close()
-    shelf = reach(store)
-    assert place_of(store) != place  # milvus-lite had to be given a new collection
-    assert shelf.get([old[0]]) == {}
-    assert not any("day 7." in text for _, text in recalled(store, "What was on day 7?"))
-    shelf.close()
-    left = server.data()
-    assert old[0].hex().encode() not in left
-    assert before.sealed.hex().encode() not in left
-    assert base64.b85encode(before.sealed) not in left
-    stays = store.rows("SELECT row_id FROM hosted_away LIMIT 1") or [(seal.row_id('["turns",1]'),)]
-    assert stays[0][0].hex().encode() in left  # the search does find what is there
-
-
-def test_a_forgetting_that_is_undone_is_undone_on_the_server_too(tmp_path: Path, place: Place) -> None:
-    store = lived(tmp_path / "m.db")
-    before = exported(store, vectors=False)
-    move_out(store, place, NOW)
-    window = Window(NOW, NOW + timedelta(hours=1))
-    forget.carry_out(store, foresee_about(store, "chess", about(store, "chess")), undo=window)
-    shelf = reach(store)
-    send_all(store, place.seal(), shelf)
-    undo(store)
-    send_all(store, place.seal(), shelf)
-    held = shelf.count()
-    shelf.close()
-    assert sorted(exported(store, vectors=False).splitlines()) == sorted(before.splitlines())
-    assert held == 1 + sum(
-        store.rows(f"SELECT count(*) FROM {t}")[0][0]
-        for t in ("turns", "contexts", "events", "summaries", "index_keys", "profile", "profile_sources",
-                  "turn_used", "jobs", "forgotten")
-    )  # fmt: skip
-
-
-# Isolation --------------------------------------------------------------------------------------------------
-
-HOSTILE = (
-    'ann" or id != "',
-    "ann') or 1 == 1 --",
-    "shelf >= -5",
-    "*",
-    "",
-    "ann\x00",
-    "../ann",
-    "id in ['x']",
-    "名",
-)
-
-
-def test_no_wearer_sees_counts_or_deletes_anothers_rows_whatever_their_name(
-    tmp_path: Path, server: Server
-) -> None:
-    if server.process is None:
-        server.start()
-    url, shelves = server.url, {}
-    for wearer in ("ann", *HOSTILE):
-        seal = Place(url, wearer, new_secret()).seal()
-        shelf = MilvusShelf(Place(url, wearer, new_secret()), make=True)
-        rows = [(n := seal.row_id(f"{wearer} {i}"), seal.seal(n, 0, b"secret")) for i in range(5)]
-        shelf.put([(SealedRow(n, 0, box), seal.leaving(meaning(str(i)))) for i, (n, box) in enumerate(rows)])
-        shelves[wearer] = shelf, seal, [n for n, _ in rows]
-    assert len({collection_of(wearer) for wearer in shelves}) == len(shelves)
-    for wearer, (shelf, seal, mine) in shelves.items():
-        theirs = [n for other, (_, _, rows) in shelves.items() if other != wearer for n in rows]
-        assert shelf.count() == 5
-        assert {row.row_id for row in shelf.every()} == set(mine)
-        assert {n for n, _ in shelf.nearest(0, seal.leaving(meaning("3")), 1000, 5.0)} == set(mine)
-        assert shelf.get([*theirs, mine[0]]).keys() == {mine[0]}
-        shelf.delete(theirs)
-    assert [shelf.count() for shelf, _, _ in shelves.values()] == [5] * len(shelves)
-    ann, ben = shelves["ann"], shelves[HOSTILE[0]]
-    ben[0].drop()
-    assert ann[0].count() == 5
-    for shelf, _, _ in shelves.values():
-        if shelf is not ben[0]:
-            shelf.drop()
-        shelf.close()
-
-
-def test_a_collection_under_another_key_is_refused_and_left_as_it_is(tmp_path: Path, place: Place) -> None:
-    store, other = lived(tmp_path / "a.db", 5), lived(tmp_path / "b.db", 5)
-    move_out(store, place, NOW)
-    with pytest.raises(NotReached, match="another key"):
-        move_out(other, replace(place, secret=new_secret()), NOW)
-    assert place_of(other) is None
-    shelf = reach(store)
-    assert owner(shelf, place.seal()) == store.meta("device")
-    shelf.close()
-
-
-# The commands -----------------------------------------------------------------------------------------------
-
-
-def test_the_wearer_moves_the_memory_and_is_told_where_it_is(tmp_path: Path, place: Place) -> None:
-    file, key = tmp_path / "m.db", tmp_path / "key"
-    lived(file, 30).close()
-    key.write_text(KEY.hex())
-    key.chmod(0o600)
-
-    def run(*words: str) -> dict[str, object]:
-        done = CliRunner().invoke(
-            main, ["memory", *words, "--memory", str(file), "--key-file", str(key), "--json"]
-        )
-        assert done.exit_code == 0, done.output
-        found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-        return found
-
-    assert run("hosted") == {"hosted": False}
-    away = run("move", "--to", f"milvus:{place.url}", "--wearer", "ann & co", "--keep-days", "5")["away"]
-    told = run("hosted")
-    assert told["away"] == away
-    assert told["wearer"] == "ann & co"
-    assert run("hosted", "--recovery", str(tmp_path / "rec"))["waiting"] == 0
-    assert len(bytes.fromhex((tmp_path / "rec").read_text())) == 32
-    assert (tmp_path / "rec").stat().st_mode & 0o77 == 0
-    run("move", "--to", "local")
-    assert run("hosted") == {"hosted": False}
-
-
-@pytest.mark.parametrize("to", ["http://far.example:19530", "milvus:", "milvus:http://10.0.0.1:19530"])
-def test_a_server_over_the_network_without_tls_is_refused(tmp_path: Path, to: str) -> None:
-    lived(tmp_path / "m.db", 1).close()
-    key = tmp_path / "key"
-    key.write_text(KEY.hex())
-    key.chmod(0o600)
-    done = CliRunner().invoke(
-        main, ["memory", "move", "--to", to, "--memory", str(tmp_path / "m.db"), "--key-file", str(key)]
-    )
-    assert done.exit_code == 2

@@ -1,0 +1,184 @@
+"""A memory on a Milvus server: what is forgotten there, and who else has one. See test_hosted_memory."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hosted_world import (
+    NOW,
+    Server,
+    exported,
+    lived,
+    no_hurry,
+    place,
+    recalled,
+    server,
+)
+from memories import KEY, meaning
+
+from os1_edge.cli import main
+from os1_edge.remember import forget
+from os1_edge.remember.about import about, foresee_about
+from os1_edge.remember.hosted.courier import send_all
+from os1_edge.remember.hosted.move import move_out
+from os1_edge.remember.hosted.open import owner, reach
+from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow, collection_of
+from os1_edge.remember.hosted.state import Place, new_secret, place_of
+from os1_edge.remember.trash import Window
+from os1_edge.remember.undo import undo
+
+__all__ = ["no_hurry", "place", "server"]
+
+
+# Forgetting -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_forgotten_is_gone_from_the_server_and_its_files(
+    tmp_path: Path, place: Place, server: Server
+) -> None:
+    store = lived(tmp_path / "m.db")
+    seal = place.seal()
+    ((number,),) = store.rows("SELECT id FROM turns WHERE heard LIKE 'Ben likes % on day 7.'")
+    move_out(store, place, NOW)
+    old = [seal.row_id(f'["turns",{number}]')]
+    shelf = reach(store)
+    (before,) = shelf.get([old[0]]).values()
+    forgotten = about(store, "day 7")
+    forget.carry_out(store, foresee_about(store, "day 7", forgotten))
+    assert forgotten
+    send_all(store, seal, shelf)
+    shelf.close()
+    shelf = reach(store)
+    assert place_of(store) != place  # milvus-lite had to be given a new collection
+    assert shelf.get([old[0]]) == {}
+    assert not any("day 7." in text for _, text in recalled(store, "What was on day 7?"))
+    shelf.close()
+    left = server.data()
+    assert old[0].hex().encode() not in left
+    assert before.sealed.hex().encode() not in left
+    assert base64.b85encode(before.sealed) not in left
+    stays = store.rows("SELECT row_id FROM hosted_away LIMIT 1") or [(seal.row_id('["turns",1]'),)]
+    assert stays[0][0].hex().encode() in left  # the search does find what is there
+
+
+def test_a_forgetting_that_is_undone_is_undone_on_the_server_too(tmp_path: Path, place: Place) -> None:
+    store = lived(tmp_path / "m.db")
+    before = exported(store, vectors=False)
+    move_out(store, place, NOW)
+    window = Window(NOW, NOW + timedelta(hours=1))
+    forget.carry_out(store, foresee_about(store, "chess", about(store, "chess")), undo=window)
+    shelf = reach(store)
+    send_all(store, place.seal(), shelf)
+    undo(store)
+    send_all(store, place.seal(), shelf)
+    held = shelf.count()
+    shelf.close()
+    assert sorted(exported(store, vectors=False).splitlines()) == sorted(before.splitlines())
+    assert held == 1 + sum(
+        store.rows(f"SELECT count(*) FROM {t}")[0][0]
+        for t in ("turns", "contexts", "events", "summaries", "index_keys", "profile", "profile_sources",
+                  "turn_used", "jobs", "forgotten")
+    )  # fmt: skip
+
+
+# Isolation --------------------------------------------------------------------------------------------------
+
+HOSTILE = (
+    'ann" or id != "',
+    "ann') or 1 == 1 --",
+    "shelf >= -5",
+    "*",
+    "",
+    "ann\x00",
+    "../ann",
+    "id in ['x']",
+    "名",
+)
+
+
+def test_no_wearer_sees_counts_or_deletes_anothers_rows_whatever_their_name(
+    tmp_path: Path, server: Server
+) -> None:
+    if server.process is None:
+        server.start()
+    url, shelves = server.url, {}
+    for wearer in ("ann", *HOSTILE):
+        seal = Place(url, wearer, new_secret()).seal()
+        shelf = MilvusShelf(Place(url, wearer, new_secret()), make=True)
+        rows = [(n := seal.row_id(f"{wearer} {i}"), seal.seal(n, 0, b"secret")) for i in range(5)]
+        shelf.put([(SealedRow(n, 0, box), seal.leaving(meaning(str(i)))) for i, (n, box) in enumerate(rows)])
+        shelves[wearer] = shelf, seal, [n for n, _ in rows]
+    assert len({collection_of(wearer) for wearer in shelves}) == len(shelves)
+    for wearer, (shelf, seal, mine) in shelves.items():
+        theirs = [n for other, (_, _, rows) in shelves.items() if other != wearer for n in rows]
+        assert shelf.count() == 5
+        assert {row.row_id for row in shelf.every()} == set(mine)
+        assert {n for n, _ in shelf.nearest(0, seal.leaving(meaning("3")), 1000, 5.0)} == set(mine)
+        assert shelf.get([*theirs, mine[0]]).keys() == {mine[0]}
+        shelf.delete(theirs)
+    assert [shelf.count() for shelf, _, _ in shelves.values()] == [5] * len(shelves)
+    ann, ben = shelves["ann"], shelves[HOSTILE[0]]
+    ben[0].drop()
+    assert ann[0].count() == 5
+    for shelf, _, _ in shelves.values():
+        if shelf is not ben[0]:
+            shelf.drop()
+        shelf.close()
+
+
+def test_a_collection_under_another_key_is_refused_and_left_as_it_is(tmp_path: Path, place: Place) -> None:
+    store, other = lived(tmp_path / "a.db", 5), lived(tmp_path / "b.db", 5)
+    move_out(store, place, NOW)
+    with pytest.raises(NotReached, match="another key"):
+        move_out(other, replace(place, secret=new_secret()), NOW)
+    assert place_of(other) is None
+    shelf = reach(store)
+    assert owner(shelf, place.seal()) == store.meta("device")
+    shelf.close()
+
+
+# The commands -----------------------------------------------------------------------------------------------
+
+
+def test_the_wearer_moves_the_memory_and_is_told_where_it_is(tmp_path: Path, place: Place) -> None:
+    file, key = tmp_path / "m.db", tmp_path / "key"
+    lived(file, 30).close()
+    key.write_text(KEY.hex())
+    key.chmod(0o600)
+
+    def run(*words: str) -> dict[str, object]:
+        done = CliRunner().invoke(
+            main, ["memory", *words, "--memory", str(file), "--key-file", str(key), "--json"]
+        )
+        assert done.exit_code == 0, done.output
+        found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+    assert run("hosted") == {"hosted": False}
+    away = run("move", "--to", f"milvus:{place.url}", "--wearer", "ann & co", "--keep-days", "5")["away"]
+    told = run("hosted")
+    assert told["away"] == away
+    assert told["wearer"] == "ann & co"
+    assert run("hosted", "--recovery", str(tmp_path / "rec"))["waiting"] == 0
+    assert len(bytes.fromhex((tmp_path / "rec").read_text())) == 32
+    assert (tmp_path / "rec").stat().st_mode & 0o77 == 0
+    run("move", "--to", "local")
+    assert run("hosted") == {"hosted": False}
+
+
+@pytest.mark.parametrize("to", ["http://far.example:19530", "milvus:", "milvus:http://10.0.0.1:19530"])
+def test_a_server_over_the_network_without_tls_is_refused(tmp_path: Path, to: str) -> None:
+    lived(tmp_path / "m.db", 1).close()
+    key = tmp_path / "key"
+    key.write_text(KEY.hex())
+    key.chmod(0o600)
+    done = CliRunner().invoke(
+        main, ["memory", "move", "--to", to, "--memory", str(tmp_path / "m.db"), "--key-file", str(key)]
+    )
+    assert done.exit_code == 2
