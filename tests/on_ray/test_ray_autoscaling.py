@@ -11,7 +11,6 @@ from ray_world import Client, World, timeline
 
 def test_questions_that_wait_in_the_front_door_bring_another_replica(world: World) -> None:
     async def story() -> None:
-        await world.until_replicas(1)
         client = Client([world.door.address], connections=4)
         done = asyncio.Event()
 
@@ -27,7 +26,9 @@ def test_questions_that_wait_in_the_front_door_bring_another_replica(world: Worl
         await asyncio.gather(*asking)
         await client.close()
 
-    world.deploy(replicas=1, max=2)
+    world.deploy(replicas=1)
+    timeline(lambda: world.until_replicas(1))
+    world.deploy(replicas=1, max=2)  # begins with as many as there are
     try:
         timeline(story)
     finally:
