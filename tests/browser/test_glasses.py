@@ -224,6 +224,8 @@ def test_a_spoken_question_is_answered_aloud_shown_remembered_and_can_be_forgott
     page.click("dialog button:has-text('Forget')")
     page.wait_for_selector("#toast:has-text('Forgotten')")
     shot(page, "9-forgotten")
+    page.click("nav button:has-text('Now')")
+    page.wait_for_function("!document.querySelector('#lines').children.length")
     page.click("nav button:has-text('Search')")
     page.fill("#query", "peanuts")
     page.click("form[role=search] button")
@@ -283,6 +285,7 @@ def test_the_camera_is_dark_when_it_is_off_and_the_page_says_so(page: Any) -> No
     page.click("#capture")
     page.wait_for_selector("#state:has-text('looking away')")
     assert not page.is_visible("#video")
+    assert page.inner_text("#scene") == "It looks away."
     assert page.evaluate("document.querySelector('#video').srcObject.getVideoTracks()[0].enabled") is False
     shot(page, "16-looking-away")
     page.click("#capture")

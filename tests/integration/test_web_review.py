@@ -52,6 +52,8 @@ class Page:
     url: str
     http: aiohttp.ClientSession
     review: Review
+    forgot: list[None]
+    """One for each time that a companion would be told."""
 
     async def get(self, path: str, status: int = 200) -> Any:
         async with self.http.get(f"{self.url}/api/review/{path}") as r:
@@ -71,8 +73,14 @@ async def opened(folder: Path, key: bytes = KEY) -> AsyncIterator[Page]:
     embedder: Any = Meanings()
     memory = Memory(Store(file, key), embedder)
     applied: list[Choices] = []
+    forgot: list[None] = []
+
+    async def told() -> None:
+        forgot.append(None)
+
     try:
-        review = Review.of(memory, embedder, file, key, folder / "turns.jsonl", Choices(), applied.append)
+        known = (memory, embedder, file, key, folder / "turns.jsonl")
+        review = Review.of(*known, Choices(), applied.append, told)
         doors = Doors()
         app = make_app(None, BrowserGlasses(decode_image), doors, frozenset(HERE), review)
         jar = aiohttp.CookieJar(unsafe=True)
@@ -80,7 +88,7 @@ async def opened(folder: Path, key: bytes = KEY) -> AsyncIterator[Page]:
             url = f"http://127.0.0.1:{port}"
             async with http.post(f"{url}/api/pair", json={"code": doors.code}, headers={"Origin": url}) as r:
                 assert r.status == 200
-            yield Page(url, http, review)
+            yield Page(url, http, review, forgot)
     finally:
         memory.close()
 
@@ -163,6 +171,20 @@ def test_what_is_forgotten_is_told_before_gone_after_and_can_be_taken_back(page:
         assert (await p.post("undo", {}))["back"]["turn"] == 1
         assert len((await p.get("profile"))["entries"]) == 1
         assert (await p.post("undo", {}))["back"] is None
+
+    page(work)
+
+
+def test_a_companion_is_told_of_each_change_so_that_it_speaks_of_nothing_else(page: Any) -> None:
+    async def work(p: Page) -> None:
+        await p.post("foresee", {"ids": ["turn:1"]})
+        assert len(p.forgot) == 0
+        await p.post("edit", {"id": "turn:1", "text": "I never drink tea."})
+        assert len(p.forgot) == 1
+        await p.post("forget", {"ids": ["turn:2"]})
+        assert len(p.forgot) == 2
+        await p.post("undo", {})
+        assert len(p.forgot) == 3
 
     page(work)
 
@@ -257,6 +279,29 @@ def test_choices_hold_from_now_on_and_over_a_restart(page: Any, tmp_path: Path) 
     kept = load_choices(store)
     store.close()
     assert kept == Choices(keep_turns_days=90, share_text=False)
+
+
+def test_what_a_shorter_keeping_takes_is_told_before_and_comes_back_together_with_the_longer_one(
+    page: Any,
+) -> None:
+    wanted = {"keep_turns_days": 30, "keep_contexts_days": 30, "share_text": False}
+
+    async def work(p: Page) -> None:
+        before = await p.get("days")
+        gone = {"context": 2, "turn": 2}  # the profile rests on the third turn
+        assert (await p.post("choices/foresee", wanted))["gone"] == gone
+        assert await p.get("days") == before
+        assert (await p.post("choices", wanted))["gone"] == gone
+        assert len((await p.get("days"))["days"]) == 1
+        assert [u["gone"] for u in (await p.get("undoable"))["undoable"]] == [gone]
+        assert (await p.post("undo", {}))["back"] == gone
+        assert await p.get("days") == before
+        kept = await p.get("choices")  # else the next sweep takes it for good
+        assert (kept["keep_turns_days"], kept["keep_contexts_days"]) == (None, None)
+        assert not kept["share_text"]
+        assert (await p.post("choices/foresee", {"keep_turns_days": None}))["gone"] == {}
+
+    page(work)
 
 
 def test_a_page_of_a_memory_with_a_passphrase_asks_for_it(tmp_path: Path) -> None:

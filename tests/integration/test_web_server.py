@@ -16,9 +16,10 @@ import cv2
 import numpy as np
 import pytest
 
+from os1_edge.app import TurnTrace
 from os1_edge.clock import Clock
 from os1_edge.config import Config
-from os1_edge.events import AudioFrame, SceneFrame
+from os1_edge.events import AudioFrame, SceneFrame, TurnEnded
 from os1_edge.live.record import Watched
 from os1_edge.see.image import decode_image
 from os1_edge.web.gate import EACH
@@ -429,6 +430,24 @@ def test_mute_and_the_button_reach_the_companion_and_events_the_page() -> None:
             await until(lambda: len(s.companion.done) == 7)
         wanted = ["mute", "unmute", "hold", "release", "look_away", "look_back", "gaze 0.25 1.0"]
         assert s.companion.done == wanted
+
+    run(work)
+
+
+def test_what_was_forgotten_is_on_no_page_neither_an_open_one_nor_a_new_one() -> None:
+    async def work(s: Served) -> None:
+        await s.paired()
+        ended = TurnEnded("t1", 0, 0, 9, 9, "silence", np.zeros(4, np.float32), 0)
+        s.watched.turn_answered(TurnTrace(ended, heard="My locker code is swordfish.", reply="A fine one."))
+        s.watched.tell({"kind": "scene", "at_s": 1.0, "sentence": "A locker."})
+        async with s.page() as ws:
+            await ws.send_json(HELLO)
+            assert "swordfish" in str(await ws.receive_json())
+            s.watched.forgot()
+            assert await ws.receive_json() == {"kind": "forgot"}
+        async with s.http.get(f"{s.url}/api/state") as r:
+            found = await r.json()
+        assert (found["turns"], found["latest"]) == ([], [])
 
     run(work)
 

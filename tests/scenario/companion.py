@@ -361,6 +361,8 @@ class Companion:
     def turn_answered(self, trace: TurnTrace) -> None:
         self.turns.append(trace)
 
+    def forgot(self) -> None: ...
+
     def heard(self) -> list[str]:
         return [t.heard for t in self.turns if t.failed is None]
 

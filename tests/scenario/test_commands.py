@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from companion import KEY, MONDAY, Companion, Engine
 
-from os1_edge.app import Os1
+from os1_edge.app import Os1, TurnTrace
 from os1_edge.config import Config
+from os1_edge.live.record import Watched
 from os1_edge.remember.forget import Forgetting
 from os1_edge.remember.hosted.shelf import NotReached
 from os1_edge.remember.memory import Memory
@@ -70,6 +73,44 @@ def test_what_was_forgotten_is_not_said_again_out_of_the_conversation(tmp_path: 
     told.say(12.0, "Tell me something nice.").live()
     assert "swordfish" not in "".join(message.text for message in told.engine.prompts[-1])
     assert "swordfish" in "".join(message.text for message in told.engine.prompts[0])
+
+
+@dataclass
+class Shown(Companion):
+    """A companion with a page, which shows the last turns to whoever opens it."""
+
+    watched: Watched = field(default_factory=Watched)
+
+    def turn_answered(self, trace: TurnTrace) -> None:
+        super().turn_answered(trace)
+        self.watched.turn_answered(trace)
+
+    def forgot(self) -> None:
+        self.watched.forgot()
+
+    @property
+    def shown(self) -> list[str]:
+        return [trace.heard for trace in self.watched.newest]
+
+
+def test_what_was_forgotten_on_the_page_is_neither_spoken_from_nor_repeated_nor_shown(tmp_path: Path) -> None:
+    at_work: list[asyncio.Task[None]] = []
+
+    async def forget(os1: Os1) -> None:
+        await os1._faculties.memory.forget_about("swordfish")
+        await os1.forgot()
+
+    told = Shown(tmp_path, Engine(lambda _: "A good code.")).say(1.0, "My locker code is swordfish.")
+    told.do(6.0, lambda os1: at_work.append(asyncio.create_task(forget(os1))))
+    told.say(7.0, "Repeat that.").say(12.0, "Tell me something nice.").live()
+    assert replies(told) == ["A good code.", "I have not said anything yet.", "A good code."]
+    assert "swordfish" not in "".join(message.text for message in told.engine.prompts[-1])
+    assert told.shown == ["Repeat that.", "Tell me something nice."]
+
+
+def test_what_was_forgotten_by_voice_is_not_shown_either(tmp_path: Path) -> None:
+    told = Shown(tmp_path).say(1.0, "My locker code is swordfish.").say(6.0, "Forget that.").live()
+    assert told.shown == ["Forget that."]
 
 
 @pytest.mark.parametrize(("word", "gone"), [("Yes.", True), ("No.", False), ("What is the time?", False)])

@@ -69,6 +69,10 @@ class Commanding:
         """``reply`` was heard: it is what "repeat that" means."""
         self._said = reply or self._said
 
+    def forget(self) -> None:
+        """Nothing is left to repeat, and no question waits for its yes."""
+        self._said, self._pending, self._manners.confirm_until = "", None, None
+
     async def carry_out(self, command: Command, heard: str, now: datetime) -> str:
         """Does it.
 
@@ -133,7 +137,6 @@ class Commanding:
             await self._memory.forget_span(pending.since, now=now)
         else:
             await self._memory.forget_about(pending.command.what, now=now)
-        self._said = ""
         await self._links.forgot()
         return text("forgotten, undo", language)
 

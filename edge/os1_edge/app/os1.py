@@ -155,7 +155,7 @@ class Os1:
         return Listening(capture, self._faculties.vad, turns, self._faculties.end_of_turn, self)
 
     def _links(self, back: str) -> Links:
-        return Links(self._forgot, self.mute, lambda: online(self._engine.watch), back)
+        return Links(self.forgot, self.mute, lambda: online(self._engine.watch), back)
 
     def _talking(self) -> Talk:
         return Talk(
@@ -389,10 +389,11 @@ class Os1:
             self._pauses_kept = learned
             await memory.run(memory.store.set_meta, PAUSES, json.dumps(learned))
 
-    async def _forgot(self) -> None:
+    async def forgot(self) -> None:
         """The memory lost or got back something: nothing else may hold words of it."""
         self._replier.forget()
-        self.scenery.forget()
+        self._commanding.forget()
+        self._observer.forgot()
         await self._initiative.forgot()
 
     async def _saw(self, at_s: float, view: SceneDescription) -> None:

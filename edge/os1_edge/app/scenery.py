@@ -136,3 +136,8 @@ class Overheard(Observer):
             self._scenery.said(trace.ended.end / RATE, "Wearer", trace.heard)
             self._scenery.said(trace.ended.decided / RATE, "OS-1", trace.reply)
         self._observer.turn_answered(trace)
+
+    def forgot(self) -> None:
+        """See ``Observer``."""
+        self._scenery.forget()
+        self._observer.forgot()

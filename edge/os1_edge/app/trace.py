@@ -76,6 +76,9 @@ class Observer(Protocol):
         """A turn was answered and the reply has been heard, or it failed (``trace.failed`` says why)."""
         ...
 
+    def forgot(self) -> None:
+        """The wearer had something forgotten, taken back or corrected: words of before are shown no more."""
+
 
 def tell_failure(what: str, error: BaseException) -> None:
     """Logs that ``what`` failed. Only the error's type: its message may hold what was said."""

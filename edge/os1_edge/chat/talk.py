@@ -140,6 +140,9 @@ class Chat:
         if trace.heard and self._answered is not None and not self._answered.done():
             self._answered.set_result(trace)
 
+    def forgot(self) -> None:
+        """See ``Observer``. What a terminal has printed stands there."""
+
     # What it perceives.
 
     async def _no_sound(self) -> AsyncIterator[AudioFrame]:

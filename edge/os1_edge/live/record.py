@@ -91,6 +91,12 @@ class Watched(Observer):
         self.tell(self.told(trace))
         self._note(trace)
 
+    def forgot(self) -> None:
+        """See ``Observer``."""
+        self.newest.clear()
+        self.latest.pop("scene", None)
+        self.tell({"kind": "forgot"})
+
     @staticmethod
     def told(trace: TurnTrace) -> dict[str, Any]:
         """A turn as a watcher is told of it."""

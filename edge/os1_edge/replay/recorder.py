@@ -57,6 +57,9 @@ class Recorder:
     def being_said(self, trace: TurnTrace, clauses: Sequence[str]) -> None:
         """See ``Observer``."""
 
+    def forgot(self) -> None:
+        """See ``Observer``. A report tells of the whole session, the forgetting included."""
+
     def _tell(self, line: str) -> None:
         with suppress(OSError):  # who listened is gone; the report is still to be written
             self._told(line)

@@ -17,7 +17,7 @@ from typing import Any, TextIO, cast
 from aiohttp import web
 from pydantic import ValidationError
 
-from os1_edge.remember.choices import Choices, save_choices
+from os1_edge.remember.choices import Choices, load_choices
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.edit import edit
 from os1_edge.remember.export import export
@@ -26,6 +26,7 @@ from os1_edge.remember.key import from_passphrase, read_source, salt_of, source_
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import Embeds, Recall, RecallRules
 from os1_edge.remember.rows import now
+from os1_edge.remember.shorten import counted, goes
 from os1_edge.review import reading
 from os1_edge.review.numbers import numbers
 
@@ -44,6 +45,10 @@ UNDO_S = 3600.0
 """How long the page's forgetting can be undone."""
 
 
+async def _no_companion() -> None:
+    """Nobody else holds words of the memory."""
+
+
 @dataclass
 class Review:
     """One memory, reviewed."""
@@ -59,6 +64,8 @@ class Review:
     """What holds now."""
     apply: Callable[[Choices], None]
     """Makes the companion, where one lives, keep to the choices from now on."""
+    forgot: Callable[[], Awaitable[None]]
+    """Has the companion, where one lives, drop its own words of what the memory lost or got back."""
     unlocked: dict[str, float] = field(default_factory=dict)
     """Cookie -> when it was last used; bounded by the paired browsers."""
     wrong: int = 0
@@ -74,13 +81,14 @@ class Review:
         log_file: Path,
         choices: Choices,
         apply: Callable[[Choices], None] = lambda choices: None,
+        forgot: Callable[[], Awaitable[None]] = _no_companion,
     ) -> Review:
         """For an open memory in ``file``."""
         rules = RecallRules(limit=reading.FOUND, min_similarity=-1.0, tokens=100_000, questions=True)
         source = read_source(source_file(file))
         locked = source is not None and source.kind == "passphrase"
         recall = Recall(memory.store, embedder, rules)
-        return cls(memory, recall, file, key, log_file, locked, choices, apply)
+        return cls(memory, recall, file, key, log_file, locked, choices, apply, forgot)
 
 
 REVIEW = web.AppKey("review", Review)
@@ -239,6 +247,7 @@ async def _edit(request: web.Request, review: Review) -> web.Response:
     memory = review.memory
     kind, number = await memory.run(edit, memory.store, row, text, now(), memory.embed)
     memory.news.set()
+    await review.forgot()
     return web.json_response({"id": f"{kind}:{number}"})
 
 
@@ -263,6 +272,7 @@ async def _forget(request: web.Request, review: Review) -> web.Response:
             receipt = await memory.forget_about(what, undo_for_s=UNDO_S)
         case (_, rows):
             receipt = await memory.forget_rows(rows, undo_for_s=UNDO_S)
+    await review.forgot()
     return web.json_response(_told(receipt))
 
 
@@ -311,6 +321,8 @@ async def _undoable(_request: web.Request, review: Review) -> web.Response:
 
 async def _undo(_request: web.Request, review: Review) -> web.Response:
     restored = await review.memory.undo_forget(now())
+    if restored is not None:
+        await review.forgot()
     return web.json_response({"back": restored.back if restored is not None else None})
 
 
@@ -319,19 +331,37 @@ async def _purge(_request: web.Request, review: Review) -> web.Response:
 
 
 async def _choices(_request: web.Request, review: Review) -> web.Response:
-    return web.json_response(review.choices.model_dump())
+    return web.json_response((await _chosen(review)).model_dump())
 
 
-async def _choose(request: web.Request, review: Review) -> web.Response:
+async def _chosen(review: Review) -> Choices:
+    """What holds: an undo, which may be spoken, changes it too (``remember.shorten``)."""
+    return await review.memory.run(load_choices, review.memory.store) or review.choices
+
+
+async def _wanted_choices(request: web.Request) -> Choices:
     try:
-        choices = Choices.model_validate(await json_body(request))
+        return Choices.model_validate(await json_body(request))
     except ValidationError as e:
         first = e.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    await review.memory.run(save_choices, review.memory.store, choices)
+
+
+async def _foresee_choices(request: web.Request, review: Review) -> web.Response:
+    """What goes where memories are kept for less long; nothing is changed."""
+    wanted, before = await _wanted_choices(request), await _chosen(review)
+    rows = await review.memory.run(goes, review.memory.store, before, wanted, now())
+    return web.json_response({"gone": counted(rows)})
+
+
+async def _choose(request: web.Request, review: Review) -> web.Response:
+    choices, before = await _wanted_choices(request), await _chosen(review)
+    gone = await review.memory.choose(before, choices, UNDO_S)
     review.choices = choices
     review.apply(choices)
-    return web.json_response(choices.model_dump())
+    if gone:
+        await review.forgot()
+    return web.json_response({**choices.model_dump(), "gone": gone})
 
 
 async def _export(_request: web.Request, review: Review) -> web.Response:
@@ -366,4 +396,5 @@ _ROUTES: tuple[tuple[str, str, Work], ...] = (
     ("POST", "export", _export),
     ("GET", "choices", _choices),
     ("POST", "choices", _choose),
+    ("POST", "choices/foresee", _foresee_choices),
 )

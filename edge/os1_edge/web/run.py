@@ -56,7 +56,8 @@ async def run_in_browser(
         doors = Doors(lambda code: tell(f"the new code is {code}"))
         log_file = memory_file.with_name("turns.jsonl")
         memory = live.faculties.memory
-        review = Review.of(memory, memory.embedder, memory_file, key, log_file, live.choices, live.choose)
+        known = (memory, memory.embedder, memory_file, key, log_file)
+        review = Review.of(*known, live.choices, live.choose, live.os1.forgot)
         app = make_app(live, glasses, doors, frozenset(names), review)
         async with served(app, ["0.0.0.0"] if lan else ["127.0.0.1"], port, tls) as bound:
             scheme = "https" if lan else "http"

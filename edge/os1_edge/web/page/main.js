@@ -93,6 +93,13 @@ function emptied() {
   $("no-lines").hidden = false;
 }
 
+// What was said and seen before may speak of what the wearer had forgotten, or put right.
+function forgotten() {
+  emptied();
+  $("partial").textContent = "";
+  scene("Nothing yet.");
+}
+
 const ROUTES = { local: "on the device", cloud: "from the server", rule: "by a rule", fallback: "with a set phrase" };
 
 let answering = null; // the turn whose words stand among the lines already, while its reply sounds
@@ -120,9 +127,17 @@ function turn(event) {
   if (event.failed) line("it", "That went wrong.", event.failed);
 }
 
+let seen = $("scene").textContent;
+
+function scene(words) {
+  seen = words;
+  $("scene").textContent = away ? "It looks away." : seen;
+}
+
 function looking(isAway) {
   away = isAway;
   state(now);
+  scene(away ? "Nothing yet." : seen); // what it saw before is old once it looks again
   $("capture").setAttribute("aria-pressed", String(away));
   $("preview").hidden = away || !glasses?.camera;
   if (glasses) glasses.seeing = !away;
@@ -164,7 +179,8 @@ function told({ detail: event }) {
   else if (event.kind === "partial") $("partial").textContent = event.text;
   else if (event.kind === "saying") saying(event);
   else if (event.kind === "turn") turn(event);
-  else if (event.kind === "scene") $("scene").textContent = event.sentence || "It can make nothing out.";
+  else if (event.kind === "forgot") forgotten();
+  else if (event.kind === "scene") scene(event.sentence || "It can make nothing out.");
   else if (event.kind === "taken") {
     takenOff();
     $("now-problem").textContent = "Another page is the glasses now.";
@@ -205,7 +221,7 @@ $("start").addEventListener("click", async () => {
     $("level").value = Math.min(1, detail * 4);
     $("orb").style.setProperty("--level", Math.min(1, detail * 6).toFixed(2));
   });
-  glasses.addEventListener("no-camera", () => { $("scene").textContent = "There is no camera; it hears only."; });
+  glasses.addEventListener("no-camera", () => scene("There is no camera; it hears only."));
   try {
     await glasses.start();
     $("start").hidden = true;
