@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 from memories import MONDAY, at, event, know, new, say, see, summary, texts
 
+from os1_edge.remember.choices import Choices, load_choices
 from os1_edge.remember.erase import has_traces
+from os1_edge.remember.forget import carry_out, foresee
 from os1_edge.remember.retention import Retention, expire, expired
+from os1_edge.remember.shorten import choose, goes
 from os1_edge.remember.store import Store
+from os1_edge.remember.trash import Window, undoable
+from os1_edge.remember.undo import undo
 
 DAY = 24 * 60
 
@@ -67,6 +72,50 @@ def test_the_words_that_the_profile_rests_on_stay(store: Store) -> None:
 def test_what_expired_may_come_back_with_an_import(store: Store) -> None:
     expire(store, Retention(turn_days=3), NOW)
     assert store.rows("SELECT count(*) FROM forgotten") == [(0,)]
+
+
+FOR_EVER = Choices()
+WINDOW = Window(NOW, NOW + timedelta(hours=1))
+
+
+def everything(store: Store) -> list[object]:
+    tables = ("turns", "contexts", "events", "summaries", "profile_sources", "turn_used")
+    return [store.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables]
+
+
+def test_what_is_kept_for_less_long_comes_back_whole_with_its_links_and_the_longer_keeping(
+    store: Store,
+) -> None:
+    know(store, "The wearer trains.", [1])
+    store.rows("UPDATE profile_sources SET source_kind = 'event' RETURNING 1")
+    before = everything(store)
+    shorter = Choices(keep_turns_days=3, keep_contexts_days=3, keep_events_days=3, share_pictures=True)
+    assert len(goes(store, FOR_EVER, shorter, NOW)) == 21
+    assert everything(store) == before
+    assert choose(store, FOR_EVER, shorter, WINDOW) == {"context": 7, "event": 7, "turn": 7}
+    assert [u.until for u in undoable(store)] == [WINDOW.until]
+    assert load_choices(store) == shorter
+    assert undo(store) is not None
+    assert everything(store) == before
+    assert load_choices(store) == Choices(share_pictures=True)
+
+
+def test_only_a_kind_that_is_kept_for_less_long_is_taken_by_a_choice(store: Store) -> None:
+    month, week = Choices(keep_turns_days=30, keep_events_days=5), Choices(keep_turns_days=7)
+    assert {kind for kind, _ in goes(store, month, week, NOW)} == {"turn"}
+    assert choose(store, week, month.model_copy(update={"keep_events_days": None}), WINDOW) == {}
+    assert undoable(store) == []
+
+
+def test_an_undo_of_another_forgetting_leaves_the_choices_alone(store: Store) -> None:
+    shorter = Choices(keep_turns_days=3)
+    later = Window(NOW + timedelta(minutes=5), NOW + timedelta(hours=2))
+    choose(store, FOR_EVER, shorter, WINDOW)
+    carry_out(store, foresee(store, [("turn", 10)]), undo=later)
+    undo(store)
+    assert load_choices(store) == shorter
+    undo(store)
+    assert load_choices(store) == FOR_EVER
 
 
 def test_a_file_that_is_too_big_loses_its_oldest_weeks(tmp_path: Path) -> None:

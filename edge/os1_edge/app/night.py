@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from dataclasses import replace
+from datetime import datetime
 
 from os1_edge.app.trace import tell_failure
 from os1_edge.clock import Calendar, Clock
 from os1_edge.config import Config, Remember
 from os1_edge.converse.jobs import MemoryWriter
 from os1_edge.faculties import Faculties
+from os1_edge.remember.choices import load_choices
 from os1_edge.remember.consolidate import Consolidator, Quiet
 from os1_edge.remember.retention import Retention, expire
+from os1_edge.remember.shorten import days_of
 
 SWEEP_S = 6 * 3600.0
 """How often to look for what has been kept long enough; rules count days."""
@@ -60,8 +63,14 @@ class Night:
         await self._quiet.wait()
         now = self._calendar.at(self._clock.now())
         # the file is written anew, which may take seconds, when nobody has spoken for long (`Consolidator`)
-        let_go = partial(expire, self._memory.store, self._rules, now, clear_file=False)
-        await self._memory.run(let_go)
+        await self._memory.run(self._let_go, now)
+
+    def _let_go(self, now: datetime) -> None:
+        store = self._memory.store
+        # an undo, by whatever way, may have made it longer than this companion was told
+        kept = load_choices(store)
+        rules = replace(self._rules, **days_of(kept)) if kept is not None else self._rules
+        expire(store, rules, now, clear_file=False)
 
 
 def retention(remember: Remember) -> Retention:

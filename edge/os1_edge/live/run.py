@@ -42,14 +42,15 @@ class Live:
     clock: Clock
     faculties: Faculties
     watched: Watched
-    config: Config
+    settings: Config
+    """As they are written, without the choices: what was switched off comes back as it was."""
     life: asyncio.Task[None]
     """Ends only when it fails."""
     choices: Choices
 
     def choose(self, choices: Choices) -> None:
         """Keeps to what the wearer chose, from now on."""
-        self.os1.choose(chosen(self.config, choices))
+        self.os1.choose(chosen(self.settings, choices))
 
 
 @asynccontextmanager
@@ -81,7 +82,7 @@ async def _companion(
     try:
         store = faculties.memory.store
         choices = await faculties.memory.run(load_choices, store) or of_settings(config)
-        config = chosen(config, choices)
+        settings, config = config, chosen(config, choices)
         clock = Clock()
         speaker = devices.speaker(clock)
         ears = front_end(config, in_a_room=devices.in_a_room)
@@ -105,7 +106,7 @@ async def _companion(
             asyncio.create_task(tell_standing(os1, watched)),
         )
         try:
-            yield Live(os1, clock, faculties, watched, config, life, choices)
+            yield Live(os1, clock, faculties, watched, settings, life, choices)
         finally:
             for task in (life, *beside):
                 task.cancel()

@@ -131,11 +131,15 @@ def carry_out(
     return Receipt(gone, remade, copies_of(store), left)
 
 
-def expire(store: Store, rows: Iterable[Row], *, clear_file: bool = True) -> dict[str, int]:
+def expire(
+    store: Store, rows: Iterable[Row], *, clear_file: bool = True, undo: Window | None = None
+) -> dict[str, int]:
     """Lets rows go whose time is over; what was made of them stays. Returns how many, by kind. ``clear_file``
-    as for ``carry_out``."""
+    and ``undo`` as for ``carry_out``, but earlier forgettings stay as they are."""
     with store.transaction() as db, _marked(db, frozenset(rows), _THEMSELVES):
         gone = _count(db, "going")
+        if undo is not None and gone:
+            put_aside(db, undo, gone)
         _delete(db)
         if _share_used(db) < SPARSE:
             compact(db)

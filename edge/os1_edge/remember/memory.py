@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from os1_edge.events import RealtimeContext
 from os1_edge.remember import derived
 from os1_edge.remember.about import about, foresee_about
+from os1_edge.remember.choices import Choices
 from os1_edge.remember.cluster import THRESHOLD, DailyEvent
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.erase import clear
@@ -25,6 +26,7 @@ from os1_edge.remember.reembed import embedding_missing
 from os1_edge.remember.rows import WEARER, ProfileEntry, StoredTurn, readable
 from os1_edge.remember.rows import now as machine_time
 from os1_edge.remember.sessions import GAP_S, session_of
+from os1_edge.remember.shorten import choose
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import Timeline
 from os1_edge.remember.trash import UNDO_S, Undoable, Window, end_all, end_due, undoable
@@ -199,6 +201,13 @@ class Memory:
         """Forgets rows (kind, id), such as the wearer points at. Otherwise as ``forget_span``."""
         return await self._forget(lambda: foresee(self.store, rows), now, undo_for_s)
 
+    async def choose(self, before: Choices, wanted: Choices, undo_for_s: float = UNDO_S) -> dict[str, int]:
+        """Keeps the wearer's choices; what goes by them can be undone for ``undo_for_s`` seconds, more than
+        none (``shorten.choose``). Returns how many rows went, by kind."""
+        undo = Window.of(machine_time(), undo_for_s)
+        assert undo is not None
+        return await self.run(self._choose, before, wanted, undo)
+
     async def undo_forget(self, now: datetime | None = None) -> Restored | None:
         """Takes the latest forgetting back; ``None``: there is none, or its time was over at ``now``."""
         restored = await self.run(self._undo, now)
@@ -322,6 +331,10 @@ class Memory:
         receipt = carry_out(self.store, plan(), clear_file=False, undo=undo)
         self.vectors_missing = True
         return receipt
+
+    def _choose(self, before: Choices, wanted: Choices, undo: Window) -> dict[str, int]:
+        self.timeline.forget_state()
+        return choose(self.store, before, wanted, undo)
 
     def _undo(self, now: datetime | None) -> Restored | None:
         if now is not None:

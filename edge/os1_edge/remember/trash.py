@@ -160,7 +160,8 @@ def _touched() -> Iterator[tuple[str, str]]:
     keys = f"SELECT target_kind, target_id, dimension, text, {place} FROM index_keys r"
     yield "key", f"{keys} WHERE {target} ORDER BY id"
     yield "job", f"SELECT kind, target_kind, target_id FROM jobs r WHERE {target}"
-    yield "source", f"SELECT * FROM profile_sources WHERE profile_id IN ({_either('profile')})"
+    source = "EXISTS (SELECT 1 FROM going g WHERE g.kind = r.source_kind AND g.id = r.source_id)"
+    yield "source", f"SELECT * FROM profile_sources r WHERE profile_id IN ({_either('profile')}) OR {source}"
     turn = "EXISTS (SELECT 1 FROM going g WHERE g.kind = 'turn' AND g.id = r.turn)"
     used = marked.replace("target_kind", "kind").replace("target_id", "ref_id")
     yield (

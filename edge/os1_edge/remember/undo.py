@@ -14,6 +14,7 @@ from os1_edge.remember.erase import note_traces
 from os1_edge.remember.reconcile import reconcile
 from os1_edge.remember.rows import moment, searched
 from os1_edge.remember.schema import TABLES
+from os1_edge.remember.shorten import keep_again
 from os1_edge.remember.store import Store
 from os1_edge.remember.timeline import reopen
 from os1_edge.remember.trash import KINDS
@@ -39,6 +40,7 @@ def undo(store: Store) -> Restored | None:
         if latest is None:
             return None
         _Undo(store, db, latest[0]).put_back()
+        keep_again(store, latest[1])
         db.execute("DELETE FROM trash_batches WHERE id = ?", (latest[0],))
         note_traces(db)
     return Restored(datetime.fromisoformat(latest[1]), json.loads(latest[2]))

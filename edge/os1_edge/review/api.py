@@ -17,7 +17,7 @@ from typing import Any, TextIO, cast
 from aiohttp import web
 from pydantic import ValidationError
 
-from os1_edge.remember.choices import Choices, save_choices
+from os1_edge.remember.choices import Choices, load_choices
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.edit import edit
 from os1_edge.remember.export import export
@@ -26,6 +26,7 @@ from os1_edge.remember.key import from_passphrase, read_source, salt_of, source_
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import Embeds, Recall, RecallRules
 from os1_edge.remember.rows import now
+from os1_edge.remember.shorten import counted, goes
 from os1_edge.review import reading
 from os1_edge.review.numbers import numbers
 
@@ -330,19 +331,37 @@ async def _purge(_request: web.Request, review: Review) -> web.Response:
 
 
 async def _choices(_request: web.Request, review: Review) -> web.Response:
-    return web.json_response(review.choices.model_dump())
+    return web.json_response((await _chosen(review)).model_dump())
 
 
-async def _choose(request: web.Request, review: Review) -> web.Response:
+async def _chosen(review: Review) -> Choices:
+    """What holds: an undo, which may be spoken, changes it too (``remember.shorten``)."""
+    return await review.memory.run(load_choices, review.memory.store) or review.choices
+
+
+async def _wanted_choices(request: web.Request) -> Choices:
     try:
-        choices = Choices.model_validate(await json_body(request))
+        return Choices.model_validate(await json_body(request))
     except ValidationError as e:
         first = e.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    await review.memory.run(save_choices, review.memory.store, choices)
+
+
+async def _foresee_choices(request: web.Request, review: Review) -> web.Response:
+    """What goes where memories are kept for less long; nothing is changed."""
+    wanted, before = await _wanted_choices(request), await _chosen(review)
+    rows = await review.memory.run(goes, review.memory.store, before, wanted, now())
+    return web.json_response({"gone": counted(rows)})
+
+
+async def _choose(request: web.Request, review: Review) -> web.Response:
+    choices, before = await _wanted_choices(request), await _chosen(review)
+    gone = await review.memory.choose(before, choices, UNDO_S)
     review.choices = choices
     review.apply(choices)
-    return web.json_response(choices.model_dump())
+    if gone:
+        await review.forgot()
+    return web.json_response({**choices.model_dump(), "gone": gone})
 
 
 async def _export(_request: web.Request, review: Review) -> web.Response:
@@ -377,4 +396,5 @@ _ROUTES: tuple[tuple[str, str, Work], ...] = (
     ("POST", "export", _export),
     ("GET", "choices", _choices),
     ("POST", "choices", _choose),
+    ("POST", "choices/foresee", _foresee_choices),
 )

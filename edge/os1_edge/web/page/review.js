@@ -349,7 +349,7 @@ async function keeping(section) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   })));
-  await choices(section);
+  await choices(section, again);
   section.append(el("h3", "This browser"), button("Unpair it", async () => { await api("unpair", {}); location.reload(); }));
 }
 
@@ -357,7 +357,7 @@ const AGES = [["", "for ever"], ["30", "30 days"], ["90", "90 days"], ["365", "o
 const KEPT = [["keep_turns_days", "What was said"], ["keep_contexts_days", "What was seen"], ["keep_events_days", "Daily events"], ["keep_summaries_days", "Summaries"]];
 const SHARED = [["share_text", "The server may be asked with what was said"], ["share_pictures", "The server may be shown pictures, with faces blurred"]];
 
-async function choices(section) {
+async function choices(section, again) {
   const now = await api("review/choices");
   const form = el("form");
   form.append(el("h3", "How long it is kept"));
@@ -384,8 +384,15 @@ async function choices(section) {
       const wanted = {};
       for (const [name] of KEPT) wanted[name] = $(name).value ? Number($(name).value) : null;
       for (const [name] of SHARED) wanted[name] = $(name).checked;
-      await api("review/choices", wanted);
-      toast("Saved.");
+      const save = async () => {
+        const { gone } = await api("review/choices", wanted);
+        const some = Object.values(gone).some(Boolean);
+        toast(some ? `Saved. Forgotten: ${counted(gone)}.` : "Saved.", some ? again : undefined);
+        await again();
+      };
+      const { gone } = await api("review/choices/foresee", wanted);
+      if (!Object.values(gone).some(Boolean)) return save();
+      ask("Keep it for less long?", [`This goes: ${counted(gone)}.`, "It can be undone for an hour, then it is gone for good. From now on all of this kind goes when it is as old, without a question."], "Forget", save);
     });
   });
   section.append(form);
