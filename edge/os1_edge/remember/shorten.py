@@ -1,6 +1,6 @@
 """The wearer wants memories kept for less long: what goes by that is told before, lies apart for a while like
-what was forgotten (``trash``), and an undo brings back how long it was kept as well. Else the next sweep would
-take for good what was just taken back."""
+what was forgotten (``trash``), and an undo brings back how long it was kept as well. Else the next sweep
+would take for good what was just taken back."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def counted(rows: frozenset[Row]) -> dict[str, int]:
 
 
 def choose(store: Store, before: Choices, wanted: Choices, undo: Window) -> dict[str, int]:
-    """Keeps ``wanted`` in place of ``before``, and lets go what goes by that, all or nothing; it can be undone
-    until ``undo`` ends. Returns how many rows went, by kind."""
+    """Keeps ``wanted`` in place of ``before``, and lets go what goes by that, all or nothing; until ``undo``
+    ends it can be undone. Returns how many rows went, by kind."""
     with store.transaction():
         rows = goes(store, before, wanted, undo.now)
         gone = forget.expire(store, rows, clear_file=False, undo=undo) if rows else {}
