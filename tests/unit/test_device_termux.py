@@ -90,6 +90,41 @@ def test_photos_of_the_phone_are_frames_and_none_of_them_stays(phone: Path, tmp_
     assert not Path(asked[2]).parent.exists()
 
 
+def test_photos_go_where_the_app_outside_debian_can_write(
+    phone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Termux:API sees the folders of Termux only, and tells what it cannot write on stdout, with status 0."""
+    cv2.imwrite(str(tmp_path / "a.jpg"), np.full((48, 64, 3), 77, np.uint8))
+    command(
+        phone,
+        termux.PHOTO,
+        f'case "$(realpath "$3")" in\n{tmp_path}/usr/*) cp {tmp_path}/a.jpg "$3" ;;\n'
+        '*) echo; echo "ERROR: no parent directory of $3"; echo "more of it" ;;\nesac',
+    )
+    shared = tmp_path / "usr" / "tmp"
+    shared.mkdir(parents=True)
+    monkeypatch.setattr(termux, "SHARED", shared)
+    assert photos(1)[0].image.shape == (48, 64, 3)
+    assert list(shared.iterdir()) == []
+    assert not caplog.records
+
+
+def test_why_the_app_gives_no_photo_is_told_in_its_words(
+    phone: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cv2.imwrite(str(tmp_path / "a.jpg"), np.full((48, 64, 3), 77, np.uint8))
+    command(
+        phone,
+        termux.PHOTO,
+        f'[ -e {tmp_path}/asked ] && exec cp {tmp_path}/a.jpg "$3"\ntouch {tmp_path}/asked\n'
+        'echo; echo "ERROR: no parent directory of $3"; echo "more of it"',
+    )
+    assert len(photos(1)) == 1
+    told = caplog.records[0].getMessage()
+    assert "(ERROR: no parent directory of" in told
+    assert "more of it" not in told
+
+
 def test_a_camera_that_may_not_be_used_is_told_once_and_tried_again(
     phone: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

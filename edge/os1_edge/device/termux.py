@@ -26,6 +26,10 @@ BATTERY = "termux-battery-status"
 PHOTO_S = 10.0
 """A photo takes one to three seconds; without the add-on the command hangs for ever."""
 
+SHARED = Path("/data/data/com.termux/files/usr/tmp")
+"""Where photos go. Termux:API, an app of Android's, knows it by the same path as Debian inside Termux
+(``docs/android.md`` binds it); Debian's own ``/tmp`` it does not see."""
+
 BATTERY_S = 5.0
 
 ANSWER = 64 * 1024
@@ -77,7 +81,7 @@ class TermuxCamera:
         """Photos with the session's seconds at which they were asked for, for ever. Each is deleted as soon
         as it was read."""
         failures = 0
-        with tempfile.TemporaryDirectory(prefix="os1-") as folder:
+        with tempfile.TemporaryDirectory(prefix="os1-", dir=_shared()) as folder:
             photo = Path(folder) / "photo.jpg"
             while True:
                 at_s = self._clock.now()
@@ -107,6 +111,10 @@ class TermuxCamera:
             photo.unlink(missing_ok=True)
 
 
+def _shared() -> Path | None:
+    return SHARED if SHARED.is_dir() else None
+
+
 async def _asked(within_s: float, *command: str) -> str:
     """What a command prints.
 
@@ -129,4 +137,7 @@ async def _asked(within_s: float, *command: str) -> str:
     if process.returncode != 0:
         lines = err.decode("utf-8", "replace").strip().splitlines()
         raise OSError(lines[-1][:200] if lines else f"{command[0]} ended with {process.returncode}")
-    return out[:ANSWER].decode("utf-8", "replace")
+    said = out[:ANSWER].decode("utf-8", "replace").strip()
+    if said.startswith("ERROR"):  # the app's own failures come so, with an exit status of 0
+        raise OSError(said.splitlines()[0][:200])
+    return said
