@@ -12,13 +12,14 @@ import socket
 from collections.abc import Callable, Sequence
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from os1_cloud import wire
 from os1_cloud.address import Address, ServeError, binding_problem, parse_address
 from os1_cloud.auth import Tokens
 from os1_cloud.core import Answerer
 from os1_cloud.guard import Calls, Gatekeeper, Guarded
+from os1_cloud.health import CHECKS, WATCHES, Health
 from os1_cloud.servicer import AssistServicer, EdgeServicer, SpeechServicer
 from os1_cloud.speech import Ears, Mouth
 from os1_cloud.tls import read_tls
@@ -39,9 +40,9 @@ SERVICES = tuple(
     for file, name in ((edge_pb2, "Edge"), (assist_pb2, "Assist"), (speech_pb2, "Speech"))
 )
 CALLS = 1024
-"""Calls at once, the last wall: the queues' bounds come long before."""
+"""Calls of wearers at once, the last wall: the queues' and each wearer's bounds come long before."""
 LAST_WORDS_S = 1.0
-"""For statuses to leave after the last answer, and for an engine to stop after the last call was cut."""
+"""For statuses to leave after the last answer, and for engines and calls to stop after they were cut."""
 OPTIONS = [
     ("grpc.so_reuseport", 0),  # a second server on the port must fail, not share
     ("grpc.max_receive_message_length", wire.REQUEST_BYTES),
@@ -88,17 +89,14 @@ class Server:
         self._answerer, self._tls, self._balancer_s = answerer, tls, balancer_s
         self._credential = tokens is not None or certificates
         self._speech = [desk for desk in (ears, mouth) if desk is not None]
-        self._health = health.aio.HealthServicer()
-        self._server = grpc.aio.server(maximum_concurrent_rpcs=CALLS, options=OPTIONS)
+        self._server = grpc.aio.server(maximum_concurrent_rpcs=CALLS + CHECKS + WATCHES, options=OPTIONS)
         node = node or socket.gethostname()
-        guarded: grpc.aio.Server = Guarded(  # type: ignore[assignment]  # has what registering needs
-            self._server, Gatekeeper(tokens, certificates), watchers
-        )
+        self._calls = Guarded(self._server, Gatekeeper(tokens, certificates), answerer.wearers, watchers)
+        guarded: grpc.aio.Server = self._calls  # type: ignore[assignment]  # has what registering needs
         edge_pb2_grpc.add_EdgeServicer_to_server(EdgeServicer(answerer, ears, mouth, node), guarded)
         assist_pb2_grpc.add_AssistServicer_to_server(AssistServicer(answerer, mouth, node), guarded)
         speech_pb2_grpc.add_SpeechServicer_to_server(SpeechServicer(ears, mouth, node), guarded)
-        # Open: whoever balances the load asks for the health and knows no wearer.
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._health = Health(self._server).state
         if reflection:
             _add_reflection(guarded)
 
@@ -125,18 +123,20 @@ class Server:
         return port
 
     async def drain(self, grace_s: float) -> bool:
-        """Tells load balancers, refuses new questions, lets the admitted ones end for `grace_s`, then stops.
+        """Tells load balancers, refuses new questions, lets calls end for `grace_s`, ends the rest, stops.
 
-        Returns whether all of them ended by themselves.
+        Returns whether all of them, and all answers, ended by themselves.
         """
         await self._health.enter_graceful_shutdown()
         await asyncio.sleep(self._balancer_s)
         for desk in self._speech:
             desk.draining = True
-        ended = await self._answerer.drain(grace_s)
-        await self._answerer.cut(LAST_WORDS_S)  # their calls end with UNAVAILABLE, and are asked elsewhere
+        ended = await asyncio.gather(self._answerer.drain(grace_s), self._calls.idle(grace_s))
+        # What is left ends with UNAVAILABLE, and is asked elsewhere.
+        await self._answerer.cut(LAST_WORDS_S)
+        await self._calls.cut(LAST_WORDS_S)
         await self._server.stop(LAST_WORDS_S)
-        return ended
+        return all(ended)
 
 
 def _add_reflection(server: grpc.aio.Server) -> None:

@@ -15,7 +15,7 @@ from os1_cloud.admission import Load, Refused, Task
 from os1_cloud.core import KEPT_S, Answerer
 from os1_cloud.engines import sees
 from os1_cloud.events import Event
-from os1_cloud.guard import REFUSAL, caller
+from os1_cloud.guard import caller, refuse
 from os1_cloud.speech import AUDIO_S, CHARACTERS, RATE, Ears, Mouth
 from os1_proto.assist.v1 import (
     assist_pb2,
@@ -37,8 +37,7 @@ async def _refusals(context: Any, node: str) -> AsyncIterator[None]:
     try:
         yield
     except Refused as refused:
-        code, why = wire.write_refusal(refused, node)
-        await context.abort(code, str(refused), ((REFUSAL, why.SerializeToString()),))
+        await refuse(context, refused, node)
 
 
 class EdgeServicer(edge_pb2_grpc.EdgeServicer):

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from os1_cloud.admission import Refused
 
 DAY_S = 86_400.0
+OPEN = 4
+"""Open calls for each that may be at work: a link that breaks leaves its calls behind until the keepalive
+notices, and meanwhile their answers are picked up with new ones."""
 WEARERS = 10_000
 """Wearers remembered; beyond them the one who was heard of longest ago is met anew."""
 
@@ -39,9 +42,24 @@ class Wearers:
     def __init__(self, limits: WearerLimits) -> None:
         self.limits = limits
         self._known: dict[str, _Wearer] = {}  # bounded by WEARERS
+        self._open: dict[str, int] = {}  # bounded by the server's calls at once
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def entered(self, who: str) -> Refused | None:
+        """Counts one open call of `who`, whatever it asks, or says why it may not be."""
+        count = self._open.get(who, 0)
+        if self.limits.calls and count >= OPEN * self.limits.calls:
+            return Refused("too_many", f"{count} calls of this wearer are open", 0.5)
+        self._open[who] = count + 1
+        return None
+
+    def left(self, who: str) -> None:
+        """One open call of `who` has ended."""
+        self._open[who] -= 1
+        if not self._open[who]:
+            del self._open[who]
 
     def admit(self, who: str, now: float) -> Refused | None:
         """Counts one ask of `who` and its call, or says why it may not be."""

@@ -13,13 +13,16 @@ import grpc
 import pytest
 from authority import WEEK, Authority
 from cloud_world import HERE, PATIENCE_S, Scripted, kinds, refused, timeline, until, world
+from grpc_health.v1 import health_pb2
 
+from os1_cloud import guard, health
+from os1_cloud import server as serving
 from os1_cloud.auth import Tokens
 from os1_cloud.core import Answerer
 from os1_cloud.engines import Finished, Piece, Prompt
 from os1_cloud.server import Server, read_tls
 from os1_cloud.speech import Ears, Mouth
-from os1_cloud.wearers import WearerLimits, Wearers
+from os1_cloud.wearers import OPEN, WearerLimits, Wearers
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import edge_pb2, speech_pb2
 
@@ -274,6 +277,93 @@ def test_broken_and_oversized_messages_neither_crash_nor_grow_the_server() -> No
             assert found.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
             await until(lambda: w.answerer.live == 0 and len(asyncio.all_tasks()) <= before)
             assert (await w.edge.Probe(edge_pb2.ProbeRequest(padding=b"xy"))).received_bytes == 2
+
+    timeline(story)
+
+
+# --- places
+
+
+def bearer(who: str) -> Any:
+    return (("authorization", f"Bearer {who}"),)
+
+
+def test_strangers_take_no_place_of_a_wearers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MESSAGE_S", PATIENCE_S)
+    for module, name, most in (
+        (serving, "CALLS", 4),
+        *((module, name, 4) for module in (serving, health) for name in ("CHECKS", "WATCHES")),
+    ):
+        monkeypatch.setattr(module, name, most)
+
+    async def story() -> None:
+        async with world(Tokens({digest("ann"): "ann"})) as w:
+            silent = [w.health.Watch(health_pb2.HealthCheckRequest()) for _ in range(20)]
+            await until(lambda: sum(call.done() for call in silent) == 16)
+            for path, more in (("/grpc.health.v1.Health/Check", 16), ("/os1.assist.v1.Edge/Hello", 20)):
+                done = sum(call.done() for call in silent) + more
+                silent += [w.channel.stream_stream(path)() for _ in range(20)]  # their message never comes
+                await until(lambda: sum(call.done() for call in silent) == done)  # noqa: B023
+            codes = [await call.code() for call in silent if call.done()]
+            assert codes.count(grpc.StatusCode.RESOURCE_EXHAUSTED) == 32
+            assert codes.count(grpc.StatusCode.UNAUTHENTICATED) == 20
+            running = [w.ask(f"r{n}", bearer("ann")) for n in range(3)]
+            for call in running:
+                assert (await call.read()).HasField("accepted")
+            assert (await w.edge.Hello(edge_pb2.HelloRequest(), metadata=bearer("ann"))).models
+            for call in (*silent, *running):
+                call.cancel()
+
+    timeline(story)
+
+
+def test_one_wearer_cannot_take_the_places_of_all() -> None:
+    async def story() -> None:
+        tokens, speech = (
+            Tokens({digest(who): who for who in ("ann", "bob")}),
+            Ears(Recognizer(), Wearers(WearerLimits())),
+        )  # type: ignore[arg-type]
+        limits = WearerLimits(calls=1, asks_per_minute=0)
+        async with world(tokens, limits=limits, serve={"ears": speech}) as w:
+            ann, resume = bearer("ann"), pb.ResumeRequest(request_id="r", from_seq=1)
+            # The same answer read twice and picked up, and sound that never comes.
+            opened: list[Any] = []
+            for call in (w.ask, w.ask, lambda r, who: w.assist.Resume(resume, metadata=who)):
+                opened.append(call("r", ann))
+                assert (await opened[-1].read()).HasField("accepted")
+            opened.append(w.speech.Recognize(metadata=ann))
+            assert len(opened) == OPEN * limits.calls
+            await until(lambda: w.answerer.wearers._open["ann"] == len(opened))
+            for call in (
+                w.ask("r", ann),
+                w.assist.Resume(resume, metadata=ann),
+                w.speech.Recognize(metadata=ann),
+            ):
+                code, why = await refused(call)
+                assert (code, why.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, pb.REASON_TOO_MANY)
+            assert (await w.edge.Hello(edge_pb2.HelloRequest(), metadata=bearer("bob"))).models
+            for call in opened:
+                call.cancel()
+            await until(lambda: not w.answerer.wearers._open)
+
+    timeline(story)
+
+
+def test_a_client_that_falls_silent_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MESSAGE_S", 0.05)
+
+    async def story() -> None:
+        ears = Ears(Recognizer(), Wearers(WearerLimits(calls=0, asks_per_minute=0)))  # type: ignore[arg-type]
+        async with world(serve={"ears": ears}) as w:
+            config = speech_pb2.RecognizeConfig(request_id="r", sample_rate_hz=16_000)
+            begun = w.speech.Recognize()
+            await begun.write(speech_pb2.RecognizeRequest(config=config))
+            silent = [
+                w.channel.stream_stream(f"/{m.containing_service.full_name}/{m.name}")() for m in METHODS
+            ]
+            for call in (begun, *silent):
+                code, why = await refused(call)
+                assert (code, why.reason) == (grpc.StatusCode.DEADLINE_EXCEEDED, pb.REASON_EXPIRED)
 
     timeline(story)
 

@@ -10,6 +10,7 @@ import pytest
 from cloud_world import PATIENCE_S, World, refused, timeline, until, world
 
 import os1_models
+from os1_cloud import server as serving
 from os1_cloud.engines import EngineError
 from os1_cloud.engines.speech import Piper, Whisper
 from os1_cloud.speech import AUDIO_S, BYTES_S, Ears, Mouth
@@ -232,6 +233,42 @@ def test_a_server_without_speech_says_so() -> None:
             for call in (w.speech.Recognize(iter([config()])), say(w)):
                 code, why = await refused(call)
                 assert (code, why.reason) == (grpc.StatusCode.INVALID_ARGUMENT, pb.REASON_NO_SUCH_MODEL)
+
+    timeline(story)
+
+
+def test_draining_waits_for_what_is_being_heard_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "LAST_WORDS_S", 0.01)
+
+    async def story() -> None:
+        recognizer, voice = Counts(holds=True), Spells()
+        async with world(serve=speech(recognizer, voice)) as w:
+            hearing, saying = w.speech.Recognize(iter([config(), sound()])), say(w, "hello")
+            await until(lambda: recognizer.at_work == voice.at_work == 1)
+            drained = asyncio.ensure_future(w.server.drain(PATIENCE_S))
+            await asyncio.wait({drained}, timeout=0.3)  # many times what cutting takes
+            recognizer.go.set()
+            assert (await heard(hearing))[-1] == ("final", "1 seconds")
+            assert not drained.done()  # something is still being said
+            voice.go.put_nowait(None)
+            assert [(await saying.read()).audio for _ in range(2)] == [b"hellohello", b""]
+            assert await drained
+
+    timeline(story)
+
+
+def test_speech_that_outlasts_the_grace_is_told_to_ask_another_server() -> None:
+    async def story() -> None:
+        recognizer, voice = Counts(holds=True), Spells()
+        async with world(serve=speech(recognizer, voice)) as w:
+            calls = [w.speech.Recognize(iter([config(), sound()])), say(w)]
+            await until(lambda: recognizer.at_work == voice.at_work == 1)
+            drained = asyncio.ensure_future(w.server.drain(0.01))
+            for call in calls:
+                code, why = await refused(call)
+                assert (code, why.reason) == (grpc.StatusCode.UNAVAILABLE, pb.REASON_DRAINING)
+            assert not await drained
+            assert (recognizer.at_work, voice.at_work) == (0, 0)
 
     timeline(story)
 
