@@ -22,8 +22,8 @@ from os1_edge.config import Config
 from os1_edge.events import AudioFrame, SceneFrame, TurnEnded
 from os1_edge.live.record import Watched
 from os1_edge.see.image import decode_image
-from os1_edge.web.gate import EACH
-from os1_edge.web.glasses import AHEAD_S, BrowserGlasses
+from os1_edge.web.gate import EACH, Gate
+from os1_edge.web.glasses import AHEAD_S, BEHIND, OUT_WAITS, TAKEN, BrowserGlasses
 from os1_edge.web.pairing import Doors
 from os1_edge.web.run import HERE
 from os1_edge.web.server import make_app, served
@@ -108,13 +108,18 @@ class Running:
 
 
 @asynccontextmanager
-async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[Served]:
+async def serving(
+    tls: ssl.SSLContext | None = None, trusted: ssl.SSLContext | bool = True
+) -> AsyncIterator[Served]:
     clock, watched, companion = Clock(), Watched(), Companion()
     glasses, doors = BrowserGlasses(decode_image), Doors()
     live: Any = Running(companion, clock, None, watched, Config())
     app = make_app(live, glasses, doors, frozenset(HERE))
     jar = aiohttp.CookieJar(unsafe=True)
-    async with served(app, ["127.0.0.1"], 0, tls) as port, aiohttp.ClientSession(cookie_jar=jar) as http:
+    async with (
+        served(app, ["127.0.0.1"], 0, tls) as port,
+        aiohttp.ClientSession(cookie_jar=jar, connector=aiohttp.TCPConnector(ssl=trusted)) as http,
+    ):
         scheme = "https" if tls else "http"
         yield Served(f"{scheme}://127.0.0.1:{port}", doors, glasses, companion, watched, clock, http)
 
@@ -124,9 +129,13 @@ async def until(done: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def run(work: Callable[[Served], Awaitable[None]]) -> None:
+def run(
+    work: Callable[[Served], Awaitable[None]],
+    tls: ssl.SSLContext | None = None,
+    trusted: ssl.SSLContext | bool = True,
+) -> None:
     async def go() -> None:
-        async with serving() as found, asyncio.timeout(30):
+        async with serving(tls, trusted) as found, asyncio.timeout(30):
             await work(found)
 
     asyncio.run(go())
@@ -282,8 +291,21 @@ def test_a_message_of_many_megabytes_is_refused() -> None:
     run(work)
 
 
-def test_who_is_not_paired_can_neither_dawdle_nor_fill_the_house(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os1_edge.web.gate.HEAD_S", 0.5)
+@pytest.mark.parametrize("over_tls", [False, True])
+def test_who_is_not_paired_can_neither_dawdle_nor_fill_the_house(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, over_tls: bool
+) -> None:
+    tls = certificate(tmp_path, HERE)[0] if over_tls else None
+    trusted = ssl.create_default_context(cafile=str(tmp_path / "page.pem")) if over_tls else True
+    entered: list[bool] = []
+    enters = Gate.enters
+
+    def counted(gate: Gate, address: str) -> bool:
+        entered.append(enters(gate, address))
+        return entered[-1]
+
+    monkeypatch.setattr(Gate, "enters", counted)
+    monkeypatch.setattr("os1_edge.web.gate.HEAD_S", 2.0)
 
     async def work(s: Served) -> None:
         port = int(s.url.rpartition(":")[2])
@@ -291,12 +313,16 @@ def test_who_is_not_paired_can_neither_dawdle_nor_fill_the_house(monkeypatch: py
         async with s.page() as ws:
             await ws.send_json(HELLO)
             await ws.receive_json()
+            entered.clear()
             crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(EACH + 10)]
-            for _, writer in crowd:
-                writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+            if not over_tls:  # over TLS not even the handshake is begun
+                for _, writer in crowd:
+                    writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
             # Those too many are shut out at once, the others when they have said nothing of use.
             ends = await asyncio.gather(*(reader.read() for reader, _ in crowd), return_exceptions=True)
             assert all(end == b"" or isinstance(end, ConnectionError) for end in ends)
+            assert len(entered) == EACH + 10
+            assert sum(entered) < EACH  # the paired page has a place
             for _, writer in crowd:
                 writer.close()
             s.watched.tell({"kind": "state", "state": "muted"})  # the paired page is still there
@@ -304,7 +330,7 @@ def test_who_is_not_paired_can_neither_dawdle_nor_fill_the_house(monkeypatch: py
         async with s.http.get(f"{s.url}/api/state") as r:
             assert r.status == 200
 
-    run(work)
+    run(work, tls, trusted)
 
 
 def test_a_body_that_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,6 +438,57 @@ def test_the_newest_page_is_the_glasses_and_the_other_is_told() -> None:
             assert (await first.receive_json())["kind"] == "taken"
             s.glasses.speaker(s.clock).begin("t1", 0, 22_050)
             assert (await second.receive_json())["kind"] == "begin"
+
+    run(work)
+
+
+async def closed_with(ws: aiohttp.ClientWebSocketResponse) -> int | None:
+    while not ws.closed:
+        await ws.receive()
+    return ws.close_code
+
+
+def test_a_page_that_is_too_far_behind_is_told_and_closed_and_commands_nothing_more() -> None:
+    async def work(s: Served) -> None:
+        await s.paired()
+        async with s.page() as ws:
+            await ws.send_json(HELLO)
+            await ws.receive_json()
+            page = s.glasses.page
+            assert page is not None
+            for _ in range(OUT_WAITS + 1):  # nothing can be sent meanwhile
+                s.watched.tell({"kind": "state", "state": "listening"})
+            await ws.send_json({"kind": "mute"})
+            await ws.send_bytes(b"\x02late")
+            assert await closed_with(ws) == BEHIND
+        assert s.companion.done == []
+        assert s.glasses.page is None
+        assert len(s.watched._watchers) == 0
+
+    run(work)
+
+
+def test_an_old_page_that_finds_its_connection_again_does_not_take_the_glasses_back() -> None:
+    async def work(s: Served) -> None:
+        await s.paired()
+        old, new = HELLO | {"id": "old"}, HELLO | {"id": "new"}
+        async with s.page() as first, s.page() as second:
+            await first.send_json(old)
+            await first.receive_json()
+            await second.send_json(new)
+            await second.receive_json()
+            assert (await first.receive_json())["kind"] == "taken"
+            assert await closed_with(first) == TAKEN
+            async with s.page() as back:
+                await back.send_json(old | {"again": True})
+                assert (await back.receive_json())["kind"] == "taken"
+                assert await closed_with(back) == TAKEN
+            assert s.glasses.page is not None
+            assert s.glasses.page.id == "new"
+            # The page in use may come again before its lost connection is known to be lost.
+            async with s.page() as again:
+                await again.send_json(new | {"again": True})
+                assert (await again.receive_json())["kind"] == "snapshot"
 
     run(work)
 

@@ -2,8 +2,8 @@
 
 To the companion: binary messages of one byte for the kind and then the data (sound: mono of 16 bits at the
 rate that the page told; a picture: JPEG), and JSON. To the page: sound as a float64 with its session second
-and then mono of 16 bits at the page's rate, and JSON events. The newest page is the glasses; the one before
-is told.
+and then mono of 16 bits at the page's rate, and JSON events. The page on which the glasses were put on last
+is the glasses; the one before is told and closed, and only a press on it takes them back, no reconnect.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 import struct
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,12 @@ SOUND_WAITS = 64
 OUT_WAITS = 1000
 """Messages that may wait for a page; one that is so far behind is let go."""
 
+TAKEN, BEHIND = 4001, 4002
+"""Codes that close a page: another is the glasses; it was too far behind. From 4000 on they are free."""
+
+CLOSE_S = 2.0
+"""A page that is let go may take so long to be told."""
+
 AHEAD_S = 0.06
 """The page plays so much later than it is told: what a radio link's packets differ by."""
 
@@ -58,27 +65,42 @@ class Page:
     rate_in: int
     rate_out: int
     latency_s: float
+    id: str = ""
+    """The same over lost connections; empty: not told."""
+    again: bool = False
+    """It was connected before: nobody has pressed anything."""
     sound: asyncio.Queue[Samples | None] = field(default_factory=lambda: asyncio.Queue(SOUND_WAITS))
     """``None``: the page has gone."""
     out: asyncio.Queue[bytes | str] = field(default_factory=lambda: asyncio.Queue(OUT_WAITS))
-    gone: bool = False
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    code: int | None = None
+    """Why it was let go, as its socket is told."""
+
+    @property
+    def gone(self) -> bool:
+        """The page is the glasses no longer: it is told nothing, and what it sends counts for nothing."""
+        return self.left.is_set()
 
     def send(self, message: bytes | str) -> None:
         """Hands ``message`` to the page's sender; never waits."""
+        if self.gone:
+            return
         try:
             self.out.put_nowait(message)
         except asyncio.QueueFull:
-            self.leave()
+            log.warning("a page is %d messages behind and is let go", OUT_WAITS)
+            self.leave(BEHIND)
 
     def event(self, event: dict[str, Any]) -> None:
         """Tells the page."""
         self.send(json.dumps(event))
 
-    def leave(self) -> None:
-        """The page is the glasses no longer."""
+    def leave(self, code: int | None = None) -> None:
+        """The page is the glasses no longer; ``code`` tells it why."""
         if self.gone:
             return
-        self.gone = True
+        self.code = code
+        self.left.set()
         if self.sound.full():
             self.sound.get_nowait()
         self.sound.put_nowait(None)
@@ -128,11 +150,17 @@ class BrowserGlasses:
         """The page that is the glasses now."""
         return self._page if self._page is not None and not self._page.gone else None
 
+    def refuses(self, page: Page) -> bool:
+        """Whether ``page`` only found its connection again while another is the glasses; its own one of
+        before, which may not be known to be lost yet, is no other."""
+        here = self.page
+        return page.again and here is not None and (not page.id or here.id != page.id)
+
     def put_on(self, page: Page) -> None:
         """``page`` is the glasses from now on."""
         if (before := self.page) is not None:
             before.event({"kind": "taken"})
-            before.leave()
+            before.leave(TAKEN)
         self._page = page
         self._came.set()
 
@@ -256,7 +284,9 @@ def page_of(socket: web.WebSocketResponse, hello: object) -> Page:
         latency = 0.0
     assert isinstance(rate_in, int)
     assert isinstance(rate_out, int)
-    return Page(socket, rate_in, rate_out, float(latency))
+    name = hello.get("id")
+    name = name if isinstance(name, str) and len(name) <= 64 else ""
+    return Page(socket, rate_in, rate_out, float(latency), name, hello.get("again") is True)
 
 
 async def serve_page(
@@ -265,25 +295,52 @@ async def serve_page(
     page: Page,
     command: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Lives as long as the page does. ``command`` is given its JSON messages.
+    """Lives until the page has gone or is let go; ``page.code`` then says why. ``command`` is given its JSON
+    messages.
 
     Raises:
         BadMessage: the page sent what no page sends.
     """
-    sender = asyncio.create_task(_send(page))
+    reader = asyncio.create_task(_read(socket, glasses, page, command))
+    beside = (asyncio.create_task(_send(page)), asyncio.create_task(page.left.wait()))
     glasses.put_on(page)
     try:
-        async for message in socket:
-            if message.type == WSMsgType.BINARY:
-                _binary(glasses, page, message.data)
-            elif message.type == WSMsgType.TEXT:
-                command(_json(message.data))
-            if page.gone and sender.done():
-                return
+        await asyncio.wait((reader, beside[1]), return_when=asyncio.FIRST_COMPLETED)
+        if reader.done():
+            reader.result()
     finally:
         glasses.take_off(page)
-        sender.cancel()
-        await asyncio.gather(sender, return_exceptions=True)
+        for task in (reader, *beside):
+            task.cancel()
+        await asyncio.gather(reader, *beside, return_exceptions=True)
+
+
+async def close_page(page: Page) -> None:
+    """Closes the socket of a page that ``serve_page`` is done with; one that takes nothing any more cannot
+    hold it up."""
+    if page.code is None:
+        await page.socket.close()
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            while page.code == TAKEN and not page.out.empty():  # its last message says so
+                await _tell(page.socket, page.out.get_nowait())
+            await page.socket.close(code=page.code)
+
+
+async def _read(
+    socket: web.WebSocketResponse,
+    glasses: BrowserGlasses,
+    page: Page,
+    command: Callable[[dict[str, Any]], None],
+) -> None:
+    async for message in socket:
+        if page.gone:
+            return
+        if message.type == WSMsgType.BINARY:
+            _binary(glasses, page, message.data)
+        elif message.type == WSMsgType.TEXT:
+            command(_json(message.data))
 
 
 def _binary(glasses: BrowserGlasses, page: Page, data: bytes) -> None:
@@ -310,8 +367,11 @@ def _json(text: str) -> dict[str, Any]:
 
 async def _send(page: Page) -> None:
     while True:
-        message = await page.out.get()
-        if isinstance(message, bytes):
-            await page.socket.send_bytes(message)
-        else:
-            await page.socket.send_str(message)
+        await _tell(page.socket, await page.out.get())
+
+
+async def _tell(socket: web.WebSocketResponse, message: bytes | str) -> None:
+    if isinstance(message, bytes):
+        await socket.send_bytes(message)
+    else:
+        await socket.send_str(message)

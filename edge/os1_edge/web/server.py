@@ -18,8 +18,8 @@ from aiohttp import WSCloseCode, web
 
 from os1_edge.live.run import Live
 from os1_edge.review.api import Review, add_routes, json_body
-from os1_edge.web.gate import HEAD_S, Gate, Visitor
-from os1_edge.web.glasses import LARGEST, BadMessage, BrowserGlasses, page_of, serve_page
+from os1_edge.web.gate import Gate, Visitor
+from os1_edge.web.glasses import LARGEST, TAKEN, BadMessage, BrowserGlasses, close_page, page_of, serve_page
 from os1_edge.web.guard import HEADERS, PAIRED, cookie_name, guarded, known_by
 from os1_edge.web.pairing import Doors, NotPaired
 
@@ -90,16 +90,11 @@ async def served(
     await runner.setup()
     gate, servers = Gate(), list[asyncio.Server]()
     make = cast(Callable[[], asyncio.Protocol], runner.server)
-    patience = HEAD_S if tls is not None else None
     try:
         for host in hosts:
             try:
                 server = await asyncio.get_running_loop().create_server(
-                    lambda: Visitor(gate, make, app[PAIRED]),
-                    host,
-                    port,
-                    ssl=tls,
-                    ssl_handshake_timeout=patience,
+                    lambda: Visitor(gate, make, app[PAIRED], tls), host, port
                 )
             except OSError as e:
                 if e.errno != errno.EADDRINUSE:
@@ -196,10 +191,16 @@ async def _glasses(request: web.Request) -> web.WebSocketResponse:
     try:
         hello = await asyncio.wait_for(ws.receive_json(), HELLO_S)
         page = page_of(ws, hello)
+        if glasses.refuses(page):
+            await ws.send_json({"kind": "taken"})
+            await ws.close(code=TAKEN)
+            return ws
         with contextlib.closing(_Watching(live, page.event)):
             page.event(snapshot(live))
             await serve_page(ws, glasses, page, lambda message: command(live, message))
-        await ws.close()
+        await close_page(page)
+        if request.transport is not None:  # one that is too far behind would take nothing of an end either
+            request.transport.abort()
     except (TimeoutError, TypeError, ValueError):
         await ws.close(code=WSCloseCode.POLICY_VIOLATION, message=b"no hello")
     except BadMessage as e:

@@ -1,5 +1,6 @@
 // This browser as the glasses: microphone and camera to the companion, its voice to the speaker.
 const PICTURE_MS = 1000;
+const TAKEN = 4001; // the code with which the companion closes a page when another is the glasses
 const AGAIN_MS = [500, 1000, 2000, 4000];
 
 export class Glasses extends EventTarget {
@@ -7,6 +8,8 @@ export class Glasses extends EventTarget {
   #closed = false;
   #failures = 0;
   #offset = 0;
+  #id = crypto.randomUUID();
+  #before = false; // it was connected: from then on another page may have taken the glasses
 
   constructor(video) {
     super();
@@ -34,7 +37,8 @@ export class Glasses extends EventTarget {
       this.#tell("level", data.level);
       if (this.#open()) this.#socket.send(data.message);
     };
-    this.mouth = await this.#context({}, "player");
+    // The voice holds nothing above 12 kHz: half the bytes of what sound cards run at.
+    this.mouth = await this.#context({ sampleRate: 24000 }, "player");
     this.player = new AudioWorkletNode(this.mouth, "player", { numberOfInputs: 0, outputChannelCount: [1] });
     this.player.connect(this.mouth.destination);
     this.timer = setInterval(() => this.#look(), PICTURE_MS);
@@ -84,13 +88,16 @@ export class Glasses extends EventTarget {
     socket.onopen = () => {
       this.#failures = 0;
       const latency_s = (this.mouth.baseLatency || 0) + (this.mouth.outputLatency || 0);
-      this.send({ kind: "hello", rate_in: this.ears.sampleRate, rate_out: this.mouth.sampleRate, latency_s });
+      const rates = { rate_in: this.ears.sampleRate, rate_out: this.mouth.sampleRate };
+      this.send({ kind: "hello", ...rates, latency_s, id: this.#id, again: this.#before });
+      this.#before = true;
       this.#tell("link", "connected");
       this.#look();
     };
     socket.onmessage = ({ data }) => (typeof data === "string" ? this.#event(JSON.parse(data)) : this.#sound(data));
-    socket.onclose = () => {
+    socket.onclose = ({ code }) => {
       if (this.#closed) return;
+      if (code === TAKEN) return this.#event({ kind: "taken" });
       this.#tell("link", "lost");
       const wait = AGAIN_MS[Math.min(this.#failures++, AGAIN_MS.length - 1)];
       setTimeout(() => this.#closed || this.#connect(), wait);
