@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from os1_edge.bench.machine import chosen_cores, warnings
 from os1_edge.bench.result import Machine
 from os1_edge.bench.stage import Reading, Setting, Stage, Unavailable, Work
-from os1_edge.bench.suite import Done, Step, Stop, run, time_left
+from os1_edge.bench.suite import LIMIT_S, Done, Step, Stop, run, time_left
 from os1_edge.bench.table import MAIN
 from os1_edge.bench.whole import all_stages, chosen, progress
 
@@ -54,6 +54,22 @@ class World:
         return Stage(
             name, "hear", (Reading(name),), prepare, repeats=5, warm=0, within_s=within_s, ready_s=ready_s
         )
+
+    def slower(self, stage: Stage, times: float) -> Stage:
+        """``stage`` on this clock: made ready in ``times`` what it expects, a sample as long as its share."""
+        takes_s = times * stage.within_s / (stage.repeats + stage.warm)
+
+        @contextmanager
+        def prepare(_: Setting) -> Iterator[Work]:
+            self.now_s += times * stage.ready_s
+
+            def work() -> Sequence[float]:
+                self.now_s += takes_s
+                return (1.0,) * len(stage.readings)
+
+            yield work
+
+        return replace(stage, prepare=prepare)
 
     def run(self, *stages: Stage, rounds: int = 2, limit_s: float = 1000.0) -> Done:
         return run(
@@ -115,10 +131,37 @@ def test_the_time_is_kept_and_what_is_long_is_left_out_first() -> None:
     assert all(len(done.blocks[f"s{n}"]) == 2 for n in range(5))
 
 
-def test_a_device_ten_times_as_slow_gives_fewer_samples_not_a_longer_run() -> None:
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("times", [1.0, 3.0, 10.0, 30.0])
+def test_a_device_so_many_times_as_slow_gives_fewer_samples_not_a_longer_run(
+    times: float, quick: bool
+) -> None:
+    """The suite's own stages, each as slow as it would be at worst; the limit is the one promised."""
     world = World()
-    done = world.run(world.stage("a", 10.0, within_s=1.0), rounds=1)
-    assert [block.n for block in done.blocks["a"]] == [1]
+    stages = [world.slower(stage, times) for stage in chosen(all_stages(), quick, [])]
+    done = run(stages, Setting(quick=quick), 2, world.stop, world.told.append, lambda: world.now_s)
+    assert world.now_s <= LIMIT_S["quick" if quick else "full"]
+    assert len(done.blocks) >= (len(stages) if times == 1.0 else 3)
+    assert {s.name for s in done.left_out()} == {s.name for s in stages} - set(done.blocks)
+
+
+def test_a_stage_that_a_slow_device_could_not_make_ready_in_time_is_not_begun() -> None:
+    """Making ready, such as loading a model, cannot be cut short: the pace of the stages before tells."""
+    world = World()
+    short, long = world.stage("short", ready_s=1.0), world.stage("long", ready_s=10.0)
+    done = world.run(world.slower(short, 10.0), world.slower(long, 10.0), rounds=1, limit_s=60.0)
+    assert world.now_s <= 60.0
+    assert [s.name for s in done.left_out()] == ["long"]
+
+
+def test_a_stage_ends_with_the_samples_it_has_where_the_time_is_over() -> None:
+    world = World()
+    done = world.run(world.stage("a", 9.0, within_s=40.0), limit_s=45.0, rounds=1)
+    assert [block.n for block in done.blocks["a"]] == [5]
+    late = World()
+    done = late.run(late.stage("a", 9.0, ready_s=5.0, within_s=15.0), limit_s=20.0, rounds=1)
+    assert [block.n for block in done.blocks["a"]] == [2]
+    assert late.now_s == 23.0
 
 
 def test_a_stage_that_took_long_is_not_begun_again_where_time_is_short() -> None:

@@ -109,6 +109,24 @@ def learned(expected: list[float], number: int, stages: int, took_s: float) -> N
         expected[later] = took_s
 
 
+@dataclass(slots=True)
+class Slowness:
+    """How much longer this device takes than is expected of one; known from what has run."""
+
+    expected_s: float = 0.0
+    took_s: float = 0.0
+
+    @property
+    def times(self) -> float:
+        """At least 1: a quick device's long stages may be no quicker than they say."""
+        return max(1.0, self.took_s / self.expected_s) if self.expected_s else 1.0
+
+    def saw(self, expected_s: float, took_s: float) -> None:
+        """A stage for the first time."""
+        self.expected_s += expected_s
+        self.took_s += took_s
+
+
 def run(
     stages: Sequence[Stage],
     setting: Setting,
@@ -126,6 +144,7 @@ def run(
     ordered = sorted(stages, key=lambda stage: stage.expected_s)
     steps = [stage for _ in range(rounds) for stage in ordered]
     expected = [stage.expected_s for stage in steps]
+    slow, enough = Slowness(), began + limit - margin
     for number, stage in enumerate(steps):
         took = now() - began
         tell(Step(stage.name, number, len(steps), time_left(expected, number, took, limit)))
@@ -133,22 +152,31 @@ def run(
             done.skipped.setdefault(stage.name, "interrupted before it")
         elif stage.name in done.skipped:
             continue
-        elif took + expected[number] + margin > limit:
+        elif took + expected[number] * (slow.times if number < len(stages) else 1.0) + margin > limit:
             done.skipped[stage.name] = f"no time left of {limit:.0f} s"
         else:
-            _one(stage, setting, done, stopped, now)
-            learned(expected, number, len(stages), now() - began - took)
+            _one(stage, setting, done, stopped, now, enough)
+            lasted = now() - began - took
+            if number < len(stages):
+                slow.saw(expected[number], lasted)
+            learned(expected, number, len(stages), lasted)
     done.interrupted = done.interrupted or stopped()
     tell(Step("", len(steps), len(steps), 0.0))
     return done
 
 
 def _one(
-    stage: Stage, setting: Setting, done: Done, stopped: Callable[[], bool], now: Callable[[], float]
+    stage: Stage,
+    setting: Setting,
+    done: Done,
+    stopped: Callable[[], bool],
+    now: Callable[[], float],
+    enough: float,
 ) -> None:
+    """No sample is begun after ``enough``."""
     block = empty(stage)
     try:
-        take(stage, setting, block, stopped, now)
+        take(stage, setting, block, lambda: stopped() or now() >= enough, now)
     except (Unavailable, os1_models.ModelError) as e:
         done.skipped[stage.name] = str(e)
     except ModuleNotFoundError as e:
@@ -160,5 +188,7 @@ def _one(
         done.interrupted = True
     if done.interrupted or stopped():
         done.skipped.setdefault(stage.name, "interrupted")
+    if not block.n and now() >= enough:
+        done.skipped.setdefault(stage.name, "no time left for a sample")
     if block.n:
         done.blocks.setdefault(stage.name, []).append(block)
