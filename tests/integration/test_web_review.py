@@ -22,7 +22,8 @@ from os1_edge.remember.memory import Memory
 from os1_edge.remember.rekey import new_lock, rekey
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector
-from os1_edge.review.api import TRIES, Review
+from os1_edge.review.api import Review
+from os1_edge.review.lock import TRIES
 from os1_edge.review.numbers import numbers
 from os1_edge.see.image import decode_image
 from os1_edge.web.glasses import BrowserGlasses
@@ -318,11 +319,22 @@ def test_a_page_of_a_memory_with_a_passphrase_asks_for_it(tmp_path: Path) -> Non
                 await p.get(path, 423)
             for path in ("export", "forget", "edit", "undo", "purge"):
                 await p.post(path, {}, 423)
-            for _ in range(TRIES):
-                await p.post("unlock", {"passphrase": "wrong"}, 403)
+            headers = {"Origin": p.url}
+
+            async def guess() -> int:
+                asked = p.http.post(
+                    f"{p.url}/api/review/unlock", json={"passphrase": "wrong"}, headers=headers
+                )
+                async with asked as r:
+                    return r.status
+
+            statuses = await asyncio.gather(*(guess() for _ in range(3 * TRIES)))
+            assert sorted(statuses) == [403] * TRIES + [429] * 2 * TRIES  # all at once are no more tries
             await p.post("unlock", {"passphrase": "correct horse"}, 429)
-            p.review.closed_until = 0.0
-            await p.post("unlock", {"passphrase": "correct horse"})
+            p.review.lock.closed_until = 0.0
+            p.review.lock.wrong = TRIES - 1
+            await p.post("unlock", {"passphrase": "correct horse"})  # the last try counts when it is right
+            assert p.review.lock.closed_until < 0
             await p.get("days")
 
     asyncio.run(go())

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import hmac
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from io import BytesIO
 from pathlib import Path
@@ -22,21 +20,13 @@ from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.edit import edit
 from os1_edge.remember.export import export
 from os1_edge.remember.forget import Receipt, foresee
-from os1_edge.remember.key import from_passphrase, read_source, salt_of, source_file
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.recall import Embeds, Recall, RecallRules
 from os1_edge.remember.rows import now
 from os1_edge.remember.shorten import counted, goes
 from os1_edge.review import reading
+from os1_edge.review.lock import PageLock, TooManyTries, WrongPassphrase
 from os1_edge.review.numbers import numbers
-
-UNLOCKED_S = 15 * 60.0
-"""A page left alone for so long asks for the passphrase again."""
-
-TRIES = 5
-"""Wrong passphrases before nobody may try for ``CLOSED_S``."""
-
-CLOSED_S = 60.0
 
 TEXT = 2000
 """Characters of a correction or a question."""
@@ -55,21 +45,14 @@ class Review:
 
     memory: Memory
     recall: Recall
-    file: Path
-    key: bytes = field(repr=False)
     log_file: Path
-    locked: bool
-    """The memory is opened by a passphrase, and so is the page."""
+    lock: PageLock
     choices: Choices
     """What holds now."""
     apply: Callable[[Choices], None]
     """Makes the companion, where one lives, keep to the choices from now on."""
     forgot: Callable[[], Awaitable[None]]
     """Has the companion, where one lives, drop its own words of what the memory lost or got back."""
-    unlocked: dict[str, float] = field(default_factory=dict)
-    """Cookie -> when it was last used; bounded by the paired browsers."""
-    wrong: int = 0
-    closed_until: float = float("-inf")
 
     @classmethod
     def of(
@@ -85,10 +68,8 @@ class Review:
     ) -> Review:
         """For an open memory in ``file``."""
         rules = RecallRules(limit=reading.FOUND, min_similarity=-1.0, tokens=100_000, questions=True)
-        source = read_source(source_file(file))
-        locked = source is not None and source.kind == "passphrase"
         recall = Recall(memory.store, embedder, rules)
-        return cls(memory, recall, file, key, log_file, locked, choices, apply, forgot)
+        return cls(memory, recall, log_file, PageLock.of(file, key), choices, apply, forgot)
 
 
 REVIEW = web.AppKey("review", Review)
@@ -111,7 +92,7 @@ def add_routes(app: web.Application, review: Review, known_by: KnownBy) -> None:
 def _handled(work: Work, known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         review = request.app[REVIEW]
-        if not _open(review, known_by(request)):
+        if not review.lock.open(known_by(request)):
             raise _Locked(reason="Give the memory's passphrase first.")
         try:
             return await work(request, review)
@@ -131,22 +112,10 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def _open(review: Review, cookie: str) -> bool:
-    if not review.locked:
-        return True
-    at = time.monotonic()
-    seen = review.unlocked.get(cookie)
-    if seen is None or at - seen > UNLOCKED_S:
-        review.unlocked.pop(cookie, None)
-        return False
-    review.unlocked[cookie] = at
-    return True
-
-
 def _lock(known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def lock(request: web.Request) -> web.Response:
         review = request.app[REVIEW]
-        return web.json_response({"locked": not _open(review, known_by(request))})
+        return web.json_response({"locked": not review.lock.open(known_by(request))})
 
     return lock
 
@@ -157,18 +126,12 @@ def _unlock(known_by: KnownBy) -> Callable[[web.Request], Awaitable[web.Response
         said = (await json_body(request)).get("passphrase")
         if not isinstance(said, str) or not 0 < len(said) <= TEXT:
             raise web.HTTPBadRequest(reason="Give the passphrase.")
-        if time.monotonic() < review.closed_until:
-            raise web.HTTPTooManyRequests(reason="Too many wrong passphrases. Wait a minute.")
-        key = await asyncio.to_thread(lambda: from_passphrase(said, salt_of(review.file)))
-        if not hmac.compare_digest(key, review.key):
-            review.wrong += 1
-            if review.wrong >= TRIES:
-                review.wrong, review.closed_until = 0, time.monotonic() + CLOSED_S
-            raise web.HTTPForbidden(reason="That is not the memory's passphrase.")
-        review.wrong = 0
-        if len(review.unlocked) >= 16:
-            review.unlocked.clear()
-        review.unlocked[known_by(request)] = time.monotonic()
+        try:
+            await review.lock.unlock(known_by(request), said)
+        except TooManyTries:
+            raise web.HTTPTooManyRequests(reason="Too many wrong passphrases. Wait a minute.") from None
+        except WrongPassphrase:
+            raise web.HTTPForbidden(reason="That is not the memory's passphrase.") from None
         return web.json_response({"locked": False})
 
     return unlock
