@@ -31,14 +31,14 @@ from hosted_world import (
 from memories import KEY
 
 from os1_edge.remember import derived, forget
-from os1_edge.remember.hosted import courier
+from os1_edge.remember.hosted import courier, move
 from os1_edge.remember.hosted import open as opening
 from os1_edge.remember.hosted.courier import send_all
 from os1_edge.remember.hosted.move import adopt, move_home, move_out
 from os1_edge.remember.hosted.open import reach
 from os1_edge.remember.hosted.search import HostedSearch
 from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow
-from os1_edge.remember.hosted.state import Place, counts, new_secret, place_of
+from os1_edge.remember.hosted.state import Place, counts, new_secret, place_of, put
 from os1_edge.remember.hosted.window import Incomplete, let_go
 from os1_edge.remember.recall import Recall, RecallRules
 from os1_edge.remember.rows import now
@@ -202,6 +202,57 @@ def test_a_new_device_takes_the_memory_over_with_its_recovery_key_alone(tmp_path
         reach(store)
     with pytest.raises(BadMemory, match="has a memory already"):
         adopt(lived(tmp_path / "full.db", 2), place)
+
+
+def test_glasses_whose_memory_was_taken_over_change_nothing_more_though_their_line_is_open(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier, "EVERY_S", 3600.0)  # it works when the test says so
+    store, other = lived(tmp_path / "m.db", 5), Store(tmp_path / "other.db", KEY)
+    move_out(store, replace(place, keep_days=10_000), NOW)
+    late = [store.add_turn(f"late{n}", 0, NOW, "From the old glasses.", "", "", None) for n in (0, 1)]
+    carrier = courier.Courier(store, place.seal(), lambda: reach(store))
+    carrier.once()
+    adopt(other, place)
+    theirs = reach(other)
+
+    def held() -> set[tuple[bytes, bytes]]:
+        return {(row.row_id, row.sealed) for row in theirs.every()}
+
+    before = held()
+    forget.carry_out(store, forget.foresee(store, [("turn", late[0])]))
+    store.add_turn("later", 0, NOW, "Also from the old glasses.", "", "", None)
+    rows, waits = here(store), counts(store)
+    assert waits[0] > 1
+    with pytest.raises(NotReached, match="taken over"):
+        carrier.once()
+    assert held() == before
+    assert (here(store), counts(store)) == (rows, waits)
+    carrier.close()
+    theirs.close()
+
+
+def test_a_takeover_while_work_is_under_way_stops_it(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other, seal = lived(tmp_path / "m.db", 15), Store(tmp_path / "other.db", KEY), place.seal()
+    move_out(store, replace(place, keep_days=10_000), NOW)
+    shelf, rows = reach(store), here(store)
+    adopt(other, place)
+    there = shelf.count()
+    with pytest.raises(NotReached, match="taken over"):
+        let_go(store, seal, shelf, NOW)
+    with store.transaction() as db:
+        put(db, "traces", "1")
+    with pytest.raises(NotReached, match="taken over"):
+        send_all(store, seal, shelf)
+    monkeypatch.setattr(move, "reach", lambda _: shelf)  # it was taken over while the rows came home
+    with pytest.raises(NotReached, match="taken over"):
+        move_home(store)
+    theirs = reach(other)
+    assert theirs.count() == there
+    assert here(store) == rows
+    theirs.close()
 
 
 # Recall -----------------------------------------------------------------------------------------------------

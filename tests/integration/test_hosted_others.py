@@ -27,7 +27,8 @@ from os1_edge.remember import forget
 from os1_edge.remember.about import about, foresee_about
 from os1_edge.remember.hosted.courier import send_all
 from os1_edge.remember.hosted.move import move_out
-from os1_edge.remember.hosted.open import owner, reach
+from os1_edge.remember.hosted.open import reach
+from os1_edge.remember.hosted.owner import owner
 from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow, collection_of
 from os1_edge.remember.hosted.state import Place, new_secret, place_of
 from os1_edge.remember.trash import Window

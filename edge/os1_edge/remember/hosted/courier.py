@@ -16,6 +16,7 @@ import sqlcipher3
 
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.hosted.content import Content, canonical, read
+from os1_edge.remember.hosted.owner import require_ours
 from os1_edge.remember.hosted.seal import Seal
 from os1_edge.remember.hosted.shelf import BATCH, SealedRow, Shelf
 from os1_edge.remember.hosted.state import has_traces, place_of, purged, sent, waiting
@@ -43,11 +44,12 @@ def send(store: Index, seal: Seal, shelf: Shelf, limit: int = BATCH) -> int:
     """Sends the oldest changes; returns how many, 0: there were none.
 
     Raises:
-        NotReached: the server did not take them; they stay noted.
+        NotReached: the server did not take them, or is another device's now; they stay noted.
     """
     entries = waiting(store, limit)
     if not entries:
         return 0
+    require_ours(store, seal, shelf)
     put: list[tuple[SealedRow, Vector | None]] = []
     gone: list[bytes] = []
     with store.reading() as db:
@@ -77,6 +79,7 @@ def send_all(store: Index, seal: Seal, shelf: Shelf, tell: Callable[[str], None]
         done += some
         tell(f"{done} rows sent")
     if has_traces(store):
+        require_ours(store, seal, shelf)
         purged(store, shelf.purge())
         shelf.drop_before()
     return done

@@ -10,7 +10,8 @@ from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.erase import clear, note_traces
 from os1_edge.remember.hosted.content import KEPT, Content, canonical, sql_name
 from os1_edge.remember.hosted.courier import send_all
-from os1_edge.remember.hosted.open import claim, owner, reach
+from os1_edge.remember.hosted.open import reach
+from os1_edge.remember.hosted.owner import claim, owner, require_ours
 from os1_edge.remember.hosted.seal import NotSealed
 from os1_edge.remember.hosted.shelf import BATCH, MilvusShelf, NotReached, NotThere
 from os1_edge.remember.hosted.state import Place, counts, mark_away, place_of, settle, unsettle
@@ -93,6 +94,7 @@ def move_home(store: Store, tell: Tell = lambda _: None) -> Moved:
         return Moved(0, 0, clear(store))
     try:
         rows = bring_home(store, place.seal(), shelf, tell)
+        require_ours(store, place.seal(), shelf)
         shelf.drop()
     finally:
         shelf.close()

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from os1_edge.remember.hosted.courier import Courier, send_all
-from os1_edge.remember.hosted.seal import NotSealed, Seal
+from os1_edge.remember.hosted.owner import require_ours
 from os1_edge.remember.hosted.search import HostedSearch, Line
-from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow, Shelf
+from os1_edge.remember.hosted.shelf import MilvusShelf, Shelf
 from os1_edge.remember.hosted.state import Place, place_of
 from os1_edge.remember.hosted.window import bring_home, newest_away
 from os1_edge.remember.index import Index
@@ -17,9 +17,6 @@ from os1_edge.remember.store import Store
 
 CONNECT_S = 2.0
 """Time to reach the server before a question; commands have longer."""
-
-_OWNER, _NOWHERE = "owner", -2
-"""The row that says whose the collection is, and its shelf."""
 
 
 def hosted_search(store: Store) -> HostedSearch:
@@ -74,44 +71,12 @@ def reach(store: Index, timeout_s: float = 5.0) -> Shelf:
     place = _place(store)
     shelf = MilvusShelf(place, timeout_s)
     try:
-        found = owner(shelf, place.seal())
-        if found != store.meta("device"):
-            raise NotReached(
-                "the memory on the server was taken over by another device of the wearer; "
-                "nothing is sent from this one"
-            )
+        require_ours(store, place.seal(), shelf)
         shelf.drop_before()  # where a kill left it
     except BaseException:
         shelf.close()
         raise
     return shelf
-
-
-def owner(shelf: Shelf, seal: Seal) -> str | None:
-    """The device that the collection belongs to; ``None``: nobody's yet.
-
-    Raises:
-        NotReached: another wearer's, or the key is another.
-    """
-    row_id = seal.row_id(_OWNER)
-    row = shelf.get([row_id]).get(row_id)
-    try:
-        if row is not None:
-            return seal.open(row_id, row.shelf, row.sealed).decode()
-    except NotSealed:
-        row = None
-    if shelf.count():
-        raise NotReached(
-            "the collection on the server was filled under another key; name another --wearer, or adopt it "
-            "with its recovery key"
-        )
-    return None
-
-
-def claim(shelf: Shelf, seal: Seal, device: str) -> None:
-    """The collection is this device's from now on."""
-    row_id = seal.row_id(_OWNER)
-    shelf.put([(SealedRow(row_id, _NOWHERE, seal.seal(row_id, _NOWHERE, device.encode())), None)])
 
 
 def _place(store: Index) -> Place:

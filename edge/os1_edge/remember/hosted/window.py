@@ -15,6 +15,7 @@ from typing import Any
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.erase import note_traces
 from os1_edge.remember.hosted.content import Content, canonical, read, sql_name, write
+from os1_edge.remember.hosted.owner import require_ours
 from os1_edge.remember.hosted.seal import NotSealed, Seal
 from os1_edge.remember.hosted.shelf import BATCH, SealedRow, Shelf
 from os1_edge.remember.hosted.state import mark_away, mark_back, note, quiet
@@ -76,7 +77,8 @@ def let_go(store: Index, seal: Seal, shelf: Shelf, before: datetime, tell: Tell 
     A week of which the server does not hold every row as it stands here stays, and is sent again.
 
     Raises:
-        NotReached: the server cannot be asked; what has left is safe there, the rest is here.
+        NotReached: the server cannot be asked, or is another device's now; what has left is safe there, the
+            rest is here.
     """
     gone = 0
     for until in _weeks(store, before):
@@ -84,6 +86,7 @@ def let_go(store: Index, seal: Seal, shelf: Shelf, before: datetime, tell: Tell 
             names = _choose(db, until)
         if not names:
             continue
+        require_ours(store, seal, shelf)
         missing = [name for name, held in compare(store, seal, shelf, names).items() if not held]
         if missing:
             with store.transaction() as db:
