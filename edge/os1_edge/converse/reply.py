@@ -22,6 +22,7 @@ from os1_edge.converse.question import kind_of
 from os1_edge.converse.retrieval import Report
 from os1_edge.converse.safety import must_mind
 from os1_edge.converse.sight import NO_SIGHT, Sight
+from os1_edge.converse.texts import text
 from os1_edge.offload.engine import EngineError, Message
 from os1_edge.offload.route import Decision, RoutedEngine
 from os1_edge.remember.chores import Busy
@@ -104,6 +105,7 @@ class Replier:
         """
         out = LEAVES_OUT[self._settings.ablation]
         notes = await self._notes(heard, time, scene)
+        out_of_reach = bool(self._memory.word)
         if "context" not in out:
             notes = replace(notes, sight=sight)
         said = self._conversation.said(time)
@@ -113,6 +115,10 @@ class Replier:
         if thoughts.report is not None and not out:
             notes = replace(notes, report=thoughts.report.text, proposed=_with(notes, thoughts.report))
         planned = self.manners.minded(plan(heard, notes), heard, time)
+        language = self.manners.language(heard)
+        if out_of_reach and planned.fixed == text("unknown", language):
+            told = text("unknown, out of reach", language)
+            planned = replace(planned, fixed=told, fallback=told, reason="part of the memory is out of reach")
         if heard in corrections([*said, heard]):
             planned = replace(planned, fixed=NOTED, reason="the wearer puts something right")
         prompt = self._conversation.messages(self._opening, planned.message, time)

@@ -15,6 +15,12 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "es": "Eso todavía no lo sé.",
         "fr": "Ça, je ne le sais pas encore.",
     },
+    "unknown, out of reach": {
+        "en": "I do not know. I cannot reach all of my memory right now.",
+        "de": "Das weiß ich nicht. Ich erreiche gerade nicht mein ganzes Gedächtnis.",
+        "es": "No lo sé. Ahora mismo no alcanzo toda mi memoria.",
+        "fr": "Je ne sais pas. Je n'ai pas accès à toute ma mémoire pour le moment.",
+    },
     "nothing in view": {
         "en": "I cannot make out anything right now.",
         "de": "Ich kann gerade nichts erkennen.",
