@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import grpc
 import pytest
 from test_bench_compare import result
 
 from os1_edge.bench.energy import Meter, spent
-from os1_edge.bench.fleet import Habits, Load, knee, next_step, of_the_morning, schedule
+from os1_edge.bench.fleet import Habits, Load, drive, knee, next_step, of_the_morning, schedule
 from os1_edge.bench.fleet_cli import fill, knee_in_words, pace_of
 from os1_edge.bench.result import series
 from os1_edge.bench.scale import Assumed, Measured, filled, need, table
+from os1_edge.bench.stages.clips import morning
 from os1_edge.bench.system import LINKS, Check, checks, link_run
+from os1_edge.offload.budget import Allowance
+from os1_edge.offload.engine import Message
 from os1_edge.replay.report import Report
 from os1_edge.tomlfile import BadFile
+from os1_proto.assist.v1 import assist_pb2 as pb
+from os1_proto.assist.v1.assist_pb2_grpc import AssistServicer, add_AssistServicer_to_server
 
-HABITS = Habits((8.0, 12.0), (4, 8), 0.25)
+SAID = [said.text for said in morning().file.utterance]
+HABITS = Habits((8.0, 12.0), (4, 8), ((), ()), 0.25)
 
 
 def load(wearers: int, first_s: float, ok: int = 100, failed: int = 0) -> Load:
@@ -31,7 +40,7 @@ def test_wearers_ask_as_often_as_in_the_morning_and_not_all_at_once() -> None:
     first_ten_seconds = sum(due.at_s < 10 for due in asked)
     assert first_ten_seconds == pytest.approx(len(asked) / 6, rel=0.25)
     assert sum(due.cancelled for due in asked) == pytest.approx(0.25 * len(asked), rel=0.2)
-    assert {due.tokens for due in asked} == {6, 11}
+    assert {(due.turn, due.tokens) for due in asked} == {(0, 6), (1, 11)}
     assert asked == schedule(HABITS, 200, 60.0)
 
 
@@ -39,6 +48,41 @@ def test_the_habits_are_those_of_the_bundled_morning() -> None:
     habits = of_the_morning()
     assert len(habits.gaps_s) == len(habits.words) - 1 == 12
     assert 0.05 < habits.turns_a_second < 0.2
+    assert habits.cancels == Allowance()._share
+    assert len(habits.prompts) == len(habits.words)
+    for text, words, prompt in zip(SAID, habits.words, habits.prompts, strict=True):
+        assert len(text.split()) == words
+        assert prompt[-1].text.endswith(text)
+    sizes = [sum(len(part.text) for part in prompt) for prompt in habits.prompts]
+    assert len(set(sizes)) > 10  # a conversation grows, until the runtime remembers no more of it
+    assert sizes[6] > sizes[0] + 300
+    parts = [len(prompt) for prompt in habits.prompts]
+    assert parts[6:] == [parts[0] + 12] * 7
+
+
+def test_each_question_of_the_fleet_is_sent_with_its_own_turns_prompt() -> None:
+    asked: list[pb.AskRequest] = []
+
+    class Keeps(AssistServicer):
+        async def Ask(self, request: pb.AskRequest, context: object) -> AsyncIterator[pb.AskEvent]:
+            asked.append(request)
+            return
+            yield
+
+    async def go() -> None:
+        server = grpc.aio.server()
+        add_AssistServicer_to_server(Keeps(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        try:
+            habits = Habits((0.02,), (2, 8), ((Message("user", "Hi."),), (Message("user", "Well, " * 8),)), 0)
+            await drive(f"127.0.0.1:{port}", habits, 1, 1.0)
+        finally:
+            await server.stop(None)
+
+    asyncio.run(go())
+    sent = {(request.turns[0].text, request.max_tokens) for request in asked[1:]}  # one for the connection
+    assert sent == {("Hi.", 3), ("Well, " * 8, 11)}
 
 
 def test_the_knee_is_the_last_load_before_the_first_that_is_too_much() -> None:

@@ -1,9 +1,10 @@
 """Many simulated wearers on one server: what it serves a second, how soon, and where it stops keeping up.
 
 Questions come when they come, whatever became of those before (open loop); times count from when a question
-was due, so that a slow server hides nothing. Gaps between turns and lengths of what is said are drawn from
-the bundled morning; an answer is taken to be as long as a question, and a share of the questions is given up
-after the first word, as the router does with a lost race.
+was due, so that a slow server hides nothing. Gaps between turns, and turns with the prompt that each had by
+then, are drawn from the bundled morning; an answer is taken to be as long as what was said. Nobody interrupts
+in that morning: what is given up after the first word are the races that the device wins, at the router's own
+bound on races (``Allowance``), which is the most that there may be of them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ import grpc
 
 from os1_edge.bench.stages.clips import morning
 from os1_edge.bench.stages.offload import TOKEN
+from os1_edge.config import Config
+from os1_edge.converse.prompt import examples, system_message
+from os1_edge.offload.budget import RACES
+from os1_edge.offload.engine import Message
+from os1_edge.offload.remote import ROLES
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import assist_pb2_grpc
 
@@ -33,8 +39,6 @@ BUDGET_S = 1.5
 """To the first word; a question is refused or given up beyond it."""
 REFUSED = 0.01
 """Share of the questions that may fail before a load counts as too much."""
-PROMPT = "You are OS-1. " * 120
-"""About what a reply's prompt weighs: persona, examples, memories."""
 TOKENS_A_WORD = 1.4
 FIRST = 8
 """Part of the wearers that the first load is of."""
@@ -51,6 +55,9 @@ class Habits:
     gaps_s: tuple[float, ...]
     """From the end of what is said to the next thing said."""
     words: tuple[int, ...]
+    """Of each turn."""
+    prompts: tuple[tuple[Message, ...], ...]
+    """Of each turn."""
     cancels: float
     """Share of the questions given up after the first word."""
 
@@ -66,7 +73,10 @@ class Due:
 
     at_s: float
     wearer: int
+    turn: int
+    """Which of the habits' turns it is."""
     tokens: int
+    """Of the answer, at most."""
     cancelled: bool
 
 
@@ -112,11 +122,21 @@ class Load:
         return bool(late) and late[int(0.95 * len(late))] > 0.05
 
 
-def of_the_morning(cancels: float = 0.12) -> Habits:
-    """The bundled session's. ``cancels`` is the router's bound on lost races."""
+def of_the_morning() -> Habits:
+    """The bundled session's."""
     said = morning().file.utterance
     gaps = tuple(round(after.start_s - before.end_s, 2) for before, after in pairwise(said))
-    return Habits(gaps, tuple(len(u.text.split()) for u in said), cancels)
+    texts = [u.text for u in said]
+    prompts = tuple(_prompt(texts[: turn + 1]) for turn in range(len(texts)))
+    return Habits(gaps, tuple(len(text.split()) for text in texts), prompts, RACES)
+
+
+def _prompt(said: Sequence[str]) -> tuple[Message, ...]:
+    """Of the last of the turns, as the runtime makes it of persona, examples and the turns before. What is in
+    view and what is recalled is left out, for which models would be needed: a sentence or two."""
+    *before, now = said[-1 - Config().converse.history :]
+    told = (Message(role, text) for text in before for role in ("user", "assistant"))
+    return (system_message(), *examples(), *told, Message("user", f"The wearer says: {now}"))
 
 
 def schedule(habits: Habits, wearers: int, seconds: float, seed: int = 1) -> list[Due]:
@@ -125,8 +145,9 @@ def schedule(habits: Habits, wearers: int, seconds: float, seed: int = 1) -> lis
     for wearer in range(wearers):
         at = chance.random() * chance.choice(habits.gaps_s)
         while at < seconds:
-            tokens = max(2, round(TOKENS_A_WORD * chance.choice(habits.words)))
-            out.append(Due(at, wearer, tokens, chance.random() < habits.cancels))
+            turn = chance.randrange(len(habits.words))
+            tokens = max(2, round(TOKENS_A_WORD * habits.words[turn]))
+            out.append(Due(at, wearer, turn, tokens, chance.random() < habits.cancels))
             at += chance.choice(habits.gaps_s)
     return sorted(out, key=lambda due: due.at_s)
 
@@ -177,13 +198,18 @@ async def drive(
     load, began = Load(wearers, seconds), time.perf_counter()
     asked: list[asyncio.Task[None]] = []
     try:
-        await _ask(stubs[0], Due(0.0, -1, 2, False), time.perf_counter(), Load(0, 0.0), tokens[0])
+        prompts = [
+            [pb.Turn(role=ROLES[part.role], text=part.text) for part in prompt] for prompt in habits.prompts
+        ]
+        first = Due(0.0, -1, 0, 2, False)
+        await _ask(stubs[0], first, prompts[0], time.perf_counter(), Load(0, 0.0), tokens[0])
         began, cpu, own = time.perf_counter(), cpu_s(server_pid), time.process_time()
         for due in schedule(habits, wearers, seconds):
             await asyncio.sleep(max(0.0, began + due.at_s - time.perf_counter()))
             load.client_late_s.append(time.perf_counter() - began - due.at_s)
             stub, token = stubs[due.wearer % len(stubs)], tokens[due.wearer % len(tokens)]
-            asked.append(asyncio.create_task(_ask(stub, due, began + due.at_s, load, token)))
+            one = _ask(stub, due, prompts[due.turn], began + due.at_s, load, token)
+            asked.append(asyncio.create_task(one))
         await asyncio.gather(*asked)
         load.client_cpu_s = time.process_time() - own
         if cpu is not None and (then := cpu_s(server_pid)) is not None:
@@ -204,10 +230,17 @@ def cpu_s(pid: int | None) -> float | None:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def _ask(stub: assist_pb2_grpc.AssistStub, due: Due, due_at: float, load: Load, token: str) -> None:
+async def _ask(
+    stub: assist_pb2_grpc.AssistStub,
+    due: Due,
+    prompt: Sequence[pb.Turn],
+    due_at: float,
+    load: Load,
+    token: str,
+) -> None:
     request = pb.AskRequest(
         request_id=f"w{due.wearer}-{due.at_s:.3f}",
-        turns=[pb.Turn(role=pb.ROLE_SYSTEM, text=PROMPT), pb.Turn(role=pb.ROLE_USER, text="Where?")],
+        turns=prompt,
         max_tokens=due.tokens,
         budget=pb.Budget(first_token_ms=round(1000 * BUDGET_S)),
     )

@@ -29,6 +29,10 @@ def budgets(reply_first_token_s: float = 0.6) -> Mapping[Task, Budget]:
     }
 
 
+RACES = 0.12
+"""Share of the questions on which both sides may work."""
+
+
 class Allowance:
     """How often both sides may work on one question: a token bucket.
 
@@ -36,7 +40,7 @@ class Allowance:
     plus what the bucket holds. One that the promise of an answer needs is never refused; it is owed.
     """
 
-    def __init__(self, share: float = 0.12, most: float = 3.0) -> None:
+    def __init__(self, share: float = RACES, most: float = 3.0) -> None:
         """``share`` of the questions; at most ``most`` saved up, or owed."""
         self._share, self._most = share, most
         self.left = most
