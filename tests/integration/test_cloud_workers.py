@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cloud_world import World, rest, world
+from cloud_world import World, rest, until, world
 
 import os1_models
 from os1_cloud.auth import Tokens
@@ -206,10 +206,23 @@ def test_a_worker_is_replaced_as_planned_between_two_answers(model: Path) -> Non
     async def story() -> None:
         engine = await loaded(model, Recycle(jobs=2))
         first = engine.worker.pid
-        texts = [(await answered(engine, prompt("Hello.")))[0] for _ in range(3)]
+        texts = [(await answered(engine, prompt("Hello.")))[0] for _ in range(2)]
+        await until(lambda: engine.worker.starts == 2 and engine.worker.pid != first)  # nobody asked for it
+        texts.append((await answered(engine, prompt("Hello.")))[0])
         assert engine.worker.starts == 2
-        assert engine.worker.pid != first
         assert len(set(texts)) == 1
+        await ended(engine)
+
+    run(story)
+
+
+def test_a_worker_that_a_waiting_question_has_replaced_is_not_replaced_again(model: Path) -> None:
+    async def story() -> None:
+        engine = await loaded(model, Recycle(jobs=2))
+        await asyncio.gather(*(answered(engine, prompt("Hello.")) for _ in range(3)))
+        assert engine.worker._renewal is not None
+        await engine.worker._renewal
+        assert engine.worker.starts == 2
         await ended(engine)
 
     run(story)

@@ -83,9 +83,12 @@ class Worker:
             await self._start()
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process, and starts no other by itself."""
         if self._renewal is not None:
             self._renewal.cancel()
+        self._kill()
+
+    def _kill(self) -> None:
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -114,7 +117,7 @@ class Worker:
                         return
                     yield message, part
             except EOFError as e:
-                self.close()
+                self._kill()
                 ended = True
                 raise EngineError(f"{self.name}: its worker process died") from e
             finally:
@@ -131,10 +134,10 @@ class Worker:
                     pass
         except (TimeoutError, EOFError):
             log.warning("%s: its worker did not stop and was killed", self.name)
-            self.close()
+            self._kill()
 
     async def _start(self) -> None:
-        self.close()
+        self._kill()
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -147,13 +150,13 @@ class Worker:
         try:
             message, _ = await self._receive()
         except EOFError as e:
-            self.close()
+            self._kill()
             raise EngineError(f"{self.name}: its worker process died while it loaded") from e
         except BaseException:
-            self.close()
+            self._kill()
             raise
         if message["op"] == "failed":
-            self.close()
+            self._kill()
             raise EngineError(f"{self.name} cannot be loaded: {message['why']}")
         self.facts = message
 
@@ -166,13 +169,15 @@ class Worker:
             limits.growth_bytes and used - self._first_bytes >= limits.growth_bytes
         ):
             log.info("%s: its worker is replaced after %d jobs, %d MB", self.name, self._jobs, used // 2**20)
-            self.close()
+            self._kill()
             # At once, not with the next question: nobody should wait for a model to load.
             self._renewal = asyncio.ensure_future(self._renew())
 
     async def _renew(self) -> None:
         try:
-            await self.start()
+            async with self._turn:
+                if self._process is None:  # else a question that waited has started it
+                    await self._start()
         except EngineError as e:
             log.error("%s", e)
 
