@@ -32,7 +32,8 @@ WAIT_MS = 60_000
 """A slow machine takes its time; a page that never comes there fails."""
 
 EAR = """
-// What the page plays is kept, as 16 bit samples at the context's rate; and a microphone that the test feeds.
+// What the page plays is kept, as 16 bit samples at the context's rate; a microphone that the test feeds; and
+// the page's sockets.
 (() => {
   const connect = AudioNode.prototype.connect;
   window.heard = [];
@@ -50,6 +51,13 @@ EAR = """
       connect.call(ear, to);
     }
     return connect.call(this, to, ...rest);
+  };
+  window.sockets = [];
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      window.sockets.push(this);
+    }
   };
   navigator.mediaDevices.getUserMedia = async (wanted) => {
     if (wanted.video) {
@@ -205,6 +213,7 @@ def test_a_spoken_question_is_answered_aloud_shown_remembered_and_can_be_forgott
     shot(page, "5-answered")
     me, it = lines(page)[-2:]
     assert "allergic to peanuts" in me
+    assert page.evaluate("window.heardRate") == 24_000
     aloud = spoken(page, tmp_path, pulled)
     reply = it.removeprefix("OS-1:").split("  ")[0]
     first = re.sub(r"[^a-z ]", "", reply.lower()).split()[:3]
@@ -212,17 +221,22 @@ def test_a_spoken_question_is_answered_aloud_shown_remembered_and_can_be_forgott
 
     page.click("nav button:has-text('About you')")
     page.wait_for_selector("#views .turn:has-text('allergic to peanuts')")
+    assert "% sure" in page.locator("#views .turn").first.inner_text()
     shot(page, "6-profile")
     page.click("nav button:has-text('Days')")
     page.locator("details.day > summary").first.click()
     page.wait_for_selector(".turn:has-text('allergic to peanuts')")
     shot(page, "7-days")
 
+    held = page.locator("details.day > summary").first.inner_text()
     page.locator(".turn:has-text('allergic to peanuts') button:has-text('Forget')").first.click()
     page.wait_for_selector("dialog[open]")
     shot(page, "8-asks")
     page.click("dialog button:has-text('Forget')")
     page.wait_for_selector("#toast:has-text('Forgotten')")
+    page.wait_for_function(
+        "before => document.querySelector('.day > summary').innerText !== before", arg=held
+    )
     shot(page, "9-forgotten")
     page.click("nav button:has-text('Now')")
     page.wait_for_function("!document.querySelector('#lines').children.length")
@@ -272,9 +286,32 @@ def test_mute_is_shown_and_nothing_is_heard_while_it_holds(page: Any) -> None:
     say(page, "02.wav")
     time.sleep(6)
     assert page.inner_text("#state") == "Muted"
+    assert page.inner_text("#mute") == "Unmute"
     assert lines(page) == before
     page.click("#mute")
     page.wait_for_selector("#orb[data-state=listening]")
+
+
+def test_an_old_page_that_finds_its_connection_again_leaves_the_glasses_to_the_new_one(
+    page: Any, companion: str
+) -> None:
+    put_on(page)
+    page.evaluate(
+        """() => {
+          window.later = [];
+          window.setTimeout = (work) => window.later.push(work);
+          window.sockets.at(-1).close();
+        }"""
+    )
+    page.wait_for_selector("#link:has-text('trying again')")
+    new = page.context.new_page()
+    new.add_init_script(EAR)
+    new.goto(companion)
+    put_on(new)
+    page.evaluate("window.later.forEach((work) => work())")
+    page.wait_for_selector("#now-problem:has-text('Another page is the glasses now')")
+    assert new.inner_text("#state") == "Listening"
+    assert new.inner_text("#link") == "Connected"
 
 
 def test_the_camera_is_dark_when_it_is_off_and_the_page_says_so(page: Any) -> None:

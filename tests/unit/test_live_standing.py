@@ -14,7 +14,7 @@ from os1_edge.clock import Clock
 from os1_edge.device.metered import metered
 from os1_edge.device.power import Power, pace
 from os1_edge.live.record import Watched
-from os1_edge.live.standing import link_event, power_event, tell_standing
+from os1_edge.live.standing import kept_up, link_event, power_event, tell_standing
 from os1_edge.offload.link import Link
 from os1_edge.offload.network import Quiet
 from os1_edge.offload.watch import Watch
@@ -55,6 +55,22 @@ def test_each_change_is_told_once_and_the_newest_is_kept_for_a_page_that_opens_l
         assert "state" not in watched.latest
 
     watching(work)
+
+
+def test_how_it_stands_is_told_again_after_that_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    async def go() -> None:
+        watched = Watched()
+        os1: Any = Companion(None)
+        os1.looking = None  # something that breaks
+        telling = asyncio.create_task(kept_up("telling", lambda: tell_standing(os1, watched), 0.0))
+        while "telling failed: AttributeError" not in caplog.text:  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0)
+        os1.looking = os1
+        while "looking" not in watched.latest:  # noqa: ASYNC110 - nor has this
+            await asyncio.sleep(0)
+        telling.cancel()
+
+    asyncio.run(go())
 
 
 def test_the_link_is_told_in_words() -> None:

@@ -21,7 +21,7 @@ from os1_edge.live.devices import Devices
 from os1_edge.live.ending import alone, since_start_s
 from os1_edge.live.notify import Notifier
 from os1_edge.live.record import Watched
-from os1_edge.live.standing import power_event, tell_standing
+from os1_edge.live.standing import kept_up, power_event, tell_standing
 from os1_edge.native import give_back
 from os1_edge.offload.journal import Journal, default_file
 from os1_edge.remember.choices import Choices, load_choices
@@ -102,8 +102,10 @@ async def _companion(
         life = asyncio.create_task(_life(os1, devices, clock))
         beside = (
             asyncio.create_task(_warm(os1)),
-            asyncio.create_task(_power(os1, devices.power, watched)),
-            asyncio.create_task(tell_standing(os1, watched)),
+            asyncio.create_task(
+                kept_up("following the battery", lambda: _power(os1, devices.power, watched))
+            ),
+            asyncio.create_task(kept_up("telling how it stands", lambda: tell_standing(os1, watched))),
         )
         try:
             yield Live(os1, clock, faculties, watched, settings, life, choices)
@@ -192,6 +194,7 @@ async def _life(os1: Os1, devices: Devices, clock: Clock) -> None:
 async def _power(os1: Os1, read: Callable[[], Awaitable[Power]], watched: Watched) -> None:
     """Follows battery, heat and what the network costs; one line when the step changes."""
     now, told = Pace(STEPS[0], ""), dict[str, Any]()
+    os1.go(now.step)  # where this begins again, it may be at another
     while True:
         power = await read()
         found = pace(power, now.step)

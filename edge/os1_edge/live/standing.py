@@ -4,9 +4,11 @@ link to the server is like, and how much of the device is left."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from os1_edge.app import Os1
+from os1_edge.app.trace import tell_failure
 from os1_edge.device.power import Pace, Power
 from os1_edge.live.record import Watched
 from os1_edge.offload.link import WHY, Link, works
@@ -15,7 +17,20 @@ from os1_edge.offload.watch import Watch
 STATE_S = 0.1
 """How often it is looked at."""
 
+AGAIN_S = 20.0
+"""After this, what told of the companion and failed is begun again."""
+
 QUALITY = {Link.ONLINE: "good", Link.METERED: "metered", Link.DEGRADED: "poor"}
+
+
+async def kept_up(what: str, work: Callable[[], Awaitable[None]], wait_s: float = AGAIN_S) -> None:
+    """Does ``work``, which goes on for ever; one that fails is told of in the log, and begun again."""
+    while True:
+        try:
+            await work()
+        except Exception as e:
+            tell_failure(what, e)
+        await asyncio.sleep(wait_s)
 
 
 async def tell_standing(os1: Os1, watched: Watched) -> None:

@@ -60,6 +60,7 @@ export class Glasses extends EventTarget {
   }
 
   stop() {
+    if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.timer);
     for (const stream of [this.microphone, this.camera]) stream?.getTracks().forEach((track) => track.stop());

@@ -71,7 +71,8 @@ function state(name) {
   $("orb").dataset.state = name;
   const words = WORDS[name] + (away && name !== "off" ? ", looking away" : "");
   if ($("state").textContent !== words) $("state").textContent = words;
-  $("mute").setAttribute("aria-pressed", String(name === "muted"));
+  $("mute").textContent = name === "muted" ? "Unmute" : "Mute";
+  $("mute").classList.toggle("on", name === "muted");
 }
 
 function line(who, text, note = "") {
@@ -241,8 +242,7 @@ $("stop").addEventListener("click", () => {
 });
 
 $("mute").addEventListener("click", () => {
-  const muted = $("mute").getAttribute("aria-pressed") === "true";
-  glasses?.send({ kind: muted ? "unmute" : "mute" });
+  glasses?.send({ kind: now === "muted" ? "unmute" : "mute" });
 });
 
 $("capture").addEventListener("click", () => {

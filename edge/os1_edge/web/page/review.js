@@ -181,11 +181,14 @@ async function days(section) {
   await load();
 }
 
+const held = (turns, events) => `${many(turns, "turn")}, ${many(events, "event")}`;
+
 // A day on a map of time and place: a row a place, a bar an event.
 function oneDay(day) {
   const made = el("details", "", { className: "day" });
   const head = el("summary");
-  head.append(el("strong", dayName.format(new Date(`${day.date}T12:00`))), ` ${many(day.turns, "turn")}, ${many(day.events.length, "event")}`);
+  const count = el("span", held(day.turns, day.events.length));
+  head.append(el("strong", dayName.format(new Date(`${day.date}T12:00`))), " ", count);
   made.append(head);
   const body = el("div");
   made.append(body);
@@ -193,7 +196,7 @@ function oneDay(day) {
     if (!made.open) return;
     made.querySelector(".map")?.remove();
     if (day.events.length) head.after(dayMap(day.events, made.clientWidth)); // its width is known once it is open
-    tried(body, () => fill(body, day.date));
+    tried(body, () => fill(body, day.date, count));
   });
   return made;
 }
@@ -233,9 +236,11 @@ const RULE_MADE = /^\d\d:\d\d-\d\d:\d\d /; // such a summary begins with time an
 const fromTo = ({ start, end }) => (clock(start) === clock(end) ? clock(start) : `${clock(start)}–${clock(end)}`);
 const doing = ({ activity }) => (activity && activity !== "unknown" ? `, ${activity}` : "");
 
-async function fill(body, date) {
-  const again = () => fill(body, date);
+async function fill(body, date, count) {
+  const again = () => fill(body, date, count);
   const day = await api(`review/day?date=${date}`);
+  const turns = day.conversations.reduce((sum, talk) => sum + talk.turns.length, 0);
+  if (!day.more) count.textContent = held(turns, day.events.length); // less than there was, once some is forgotten
   body.replaceChildren();
   for (const event of day.events) {
     const item = el("p", "", { className: "event" });
@@ -281,9 +286,10 @@ async function profile(section) {
 function line(entry, again) {
   const box = el("div", "", { className: "turn" });
   const sure = el("meter", "", { min: 0, max: 1, value: entry.confidence });
-  sure.setAttribute("aria-label", `Confidence ${Math.round(100 * entry.confidence)} percent`);
+  const percent = Math.round(100 * entry.confidence);
+  sure.setAttribute("aria-label", `Confidence ${percent} percent`);
   const words = el("p");
-  words.append(correctable(entry.id, entry.text, again), " ", sure);
+  words.append(correctable(entry.id, entry.text, again), " ", sure, el("small", ` ${percent} % sure`, { className: "quiet", ariaHidden: "true" }));
   box.append(words);
   const from = el("details");
   from.append(el("summary", `From ${many(entry.sources.length, "source")}${entry.made_by === "wearer" ? ", corrected by you" : ""}`));
