@@ -1,9 +1,11 @@
 """Replicas, nodes and releases that come and go under load: what a wearer notices of it."""
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,9 +13,12 @@ pytest.importorskip(
     "os1_cloud.ray.bench.front", reason="needs Ray: scripts/test-ray installs it and runs these tests"
 )
 
-from ray_world import Client, World, text, timeline
+from ray_world import SLOTS, Client, World, text, timeline
 
+from os1_cloud.places import Places
+from os1_cloud.ray import pool
 from os1_cloud.ray.bench.front import RETRYABLE, Told
+from os1_cloud.ray.engine import RayVoice
 
 WORDS = 12
 
@@ -101,3 +106,36 @@ def test_a_node_that_is_killed_costs_few_answers_and_those_can_be_asked_again(wo
 
     timeline(story)
     timeline(lambda: world.until_replicas(2))  # the lost one is back, on the machine that is left
+
+
+def test_a_front_door_goes_on_counting_replicas_whatever_counting_them_raised(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No cluster is asked: what its client raises on the way down is its own choice."""
+    answers = [KeyError(), KeyError(), OSError(), {"m": 3}]
+
+    def counted() -> dict[str, int]:
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def story() -> None:
+        there = pool.Pool(())
+        handle = SimpleNamespace(options=lambda **_: None)
+        there.engines["m"] = RayVoice("m", handle, {"slots": SLOTS, "rate": 8000})
+        places = Places(SLOTS, 8)
+        following = asyncio.ensure_future(there._follow({"m": places}))
+        while places.slots == SLOTS and not following.done():  # noqa: ASYNC110 - another task's
+            await asyncio.sleep(0.01)
+        following.cancel()
+        assert places.slots == 3 * SLOTS
+
+    monkeypatch.setattr(pool, "_running", counted)
+    monkeypatch.setattr(pool, "FOLLOW_S", 0.01)
+    with caplog.at_level(logging.WARNING, pool.__name__):
+        timeline(story)
+    assert [record.args for record in caplog.records if record.name == pool.__name__] == [
+        ("KeyError",),
+        ("OSError",),
+    ]

@@ -22,7 +22,6 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
 from ray import serve
-from ray.serve.exceptions import RayServeException
 
 from os1_cloud.address import ServeError
 from os1_cloud.admission import Task, Why
@@ -157,11 +156,15 @@ class Pool:
         return (self._front, waiting, self.missed.of(engine.name, bool(getattr(engine, "vision", False))))
 
     async def _follow(self, places: dict[str, Places]) -> None:
+        told = ""
         while True:
             try:
                 await self.look()
-            except (ray.exceptions.RayError, RayServeException) as e:
-                log.warning("how many replicas there are is not known now: %s", type(e).__name__)
+                told = ""
+            except Exception as e:  # whatever Ray raises: were this to end, the places would stay as they are
+                if (kind := type(e).__name__) != told:
+                    log.warning("how many replicas there are is not known now: %s", kind)
+                told = kind
             for name, engine in self.engines.items():
                 if (queue := places[name]).slots != engine.slots:
                     log.info("%s: %d replicas, %d places", name, engine.replicas, engine.slots)
