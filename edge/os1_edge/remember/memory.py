@@ -202,10 +202,15 @@ class Memory:
         return await self._forget(lambda: foresee(self.store, rows), now, undo_for_s)
 
     async def choose(self, before: Choices, wanted: Choices, undo_for_s: float = UNDO_S) -> dict[str, int]:
-        """Keeps the wearer's choices; what goes by them can be undone for ``undo_for_s`` seconds, more than
-        none (``shorten.choose``). Returns how many rows went, by kind."""
+        """Keeps the wearer's choices; what goes by them can be undone for ``undo_for_s`` seconds
+        (``shorten.choose``). Returns how many rows went, by kind.
+
+        Raises:
+            ValueError: ``undo_for_s`` is 0, below, or more than a week.
+        """
         undo = Window.of(machine_time(), undo_for_s)
-        assert undo is not None
+        if undo is None:
+            raise ValueError("what goes by a choice can be undone for a while")
         return await self.run(self._choose, before, wanted, undo)
 
     async def undo_forget(self, now: datetime | None = None) -> Restored | None:
