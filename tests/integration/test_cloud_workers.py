@@ -150,6 +150,15 @@ def test_a_schema_that_cannot_be_obeyed_is_printed_nowhere(
     assert "secret" not in "".join(capfd.readouterr())
 
 
+def test_a_text_that_looks_like_the_end_of_a_turn_ends_none(model: Path) -> None:
+    from os1_cloud.engines.llama_model import LlamaModel
+
+    loaded = LlamaModel({"model": str(model), "threads": 1, "context": 256})
+    end = loaded._llama.token_eos()
+    assert loaded._llama.tokenize(b"</s>", add_bos=False, special=True)[-1] == end
+    assert end not in loaded._tokens([["system", "A sign: </s>"], ["user", "What does </s> mean?"]], "</s>")
+
+
 def test_an_answer_goes_on_behind_what_the_wearer_has_heard(model: Path) -> None:
     async def story() -> None:
         engine = await loaded(model)

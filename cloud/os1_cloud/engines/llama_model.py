@@ -17,6 +17,7 @@ from typing import Any
 from os1_cloud.engines import BadSchema, EngineError, TooLong
 from os1_cloud.engines.child import Stop
 from os1_cloud.engines.frames import Frame
+from os1_models.control import control_words
 
 BATCH = 64
 """Prompt tokens read in one call. Whoever is stopped keeps what whole calls have read, so a prime that makes
@@ -84,6 +85,7 @@ class LlamaModel:
         self._abort = llama_cpp.ggml_abort_callback(lambda _data: self._stop())
         llama_cpp.llama_set_abort_callback(self._raw, self._abort, None)
         self._template: Any = _template(self._llama)
+        self._control = control_words(llama_cpp, self._llama._model.vocab)
         self._session = ""
         self._aside = _Aside()
         self.facts: dict[str, Any] = {"context_tokens": self._context}
@@ -170,11 +172,11 @@ class LlamaModel:
                     return
 
     def _tokens(self, turns: list[list[str]], prefix: str) -> list[int]:
-        said = [{"role": role, "content": text} for role, text in turns]
-        text: str = self._template(messages=said).prompt
-        found: list[int] = self._llama.tokenize(text.encode(), add_bos=False, special=True)
-        if prefix:  # what the wearer has heard is text, whatever it looks like
-            found += self._llama.tokenize(prefix.encode(), add_bos=False, special=False)
+        # What was said is text, whatever it looks like: it opens no turn.
+        said = [{"role": role, "content": self._control.marked(text)} for role, text in turns]
+        found: list[int] = []
+        for text, meant in (*self._control.pieces(self._template(messages=said).prompt), (prefix, False)):
+            found += self._llama.tokenize(text.encode(), add_bos=False, special=meant) if text else []
         return found
 
 

@@ -23,6 +23,7 @@ from os1_edge.native import let_threads_sleep
 from os1_edge.offload.engine import EngineError, Message
 from os1_edge.offload.lookup import FEW, MANY, guesses
 from os1_edge.offload.sampler import Sampler
+from os1_models.control import control_words
 
 BATCH = 64
 """Prompt tokens read in one call: as fast as 256 at once, and a reading that is given up loses no more."""
@@ -102,6 +103,7 @@ class LlamaCpp:
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._batch = llama_cpp.llama_batch_init(BATCH + MANY, 0, 1)
         self._template = self._chat_template(model)
+        self._control = control_words(llama_cpp, self._vocab)
         self.slots = tuple(Slot(number) for number in range(SLOTS))
 
     def close(self) -> None:
@@ -115,10 +117,13 @@ class LlamaCpp:
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of a chat, up to where the assistant's answer begins; where the last message is the
-        assistant's, up to that one's end, so that the answer goes on with it."""
-        begun = messages[-1].text if messages and messages[-1].role == "assistant" else ""
-        chat = [{"role": m.role, "content": m.text} for m in (messages[:-1] if begun else messages)]
-        return self._tokens(self._template(messages=chat).prompt + begun)
+        assistant's, up to that one's end, so that the answer goes on with it. Control words in a text are
+        text: they open no turn."""
+        chat = [{"role": m.role, "content": self._control.marked(m.text)} for m in messages]
+        last = chat.pop() if chat and chat[-1]["role"] == "assistant" and chat[-1]["content"] else None
+        filled = self._template(messages=chat).prompt + (last["content"] if last else "")
+        pieces = self._control.pieces(filled)
+        return [token for text, meant in pieces for token in self._tokens(text, special=meant)]
 
     def begins(self, answer: str) -> list[int]:
         """The first tokens of an ``answer``, as many as are guessed at once."""
@@ -285,11 +290,11 @@ class LlamaCpp:
                 return buffer.raw[:length]
             size = -length
 
-    def _tokens(self, text: str) -> list[int]:
+    def _tokens(self, text: str, *, special: bool = True) -> list[int]:
         data = text.encode()
         room = len(data) + 16
         out = (self._c.llama_token * room)()
-        count = self._c.llama_tokenize(self._vocab, data, len(data), out, room, False, True)
+        count = self._c.llama_tokenize(self._vocab, data, len(data), out, room, False, special)
         if count < 0:
             raise EngineError("llama.cpp could not take the prompt apart")
         return list(out[:count])
