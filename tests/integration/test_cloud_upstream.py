@@ -4,12 +4,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
+import grpc
 import pytest
+from cloud_world import refused, world
 
 from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, TooLong, Turn
+from os1_cloud.engines.http import retry_after_s
 from os1_cloud.engines.upstream import Upstream
+from os1_proto.assist.v1 import assist_pb2 as pb
 
 HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 JPEG, PNG = b"\xff\xd8jpeg", b"\x89PNGpng"
@@ -171,7 +177,6 @@ def test_a_server_that_says_nothing_is_given_up_and_hung_up_on() -> None:
         ("400 Bad Request", '{"error": "invalid schema"}', BadSchema),
         ("401 Unauthorized", "SECRET", EngineError),
         ("500 Internal Server Error", "SECRET", EngineError),
-        ("503 Service Unavailable", "", EngineError),
     ],
 )
 def test_a_refusal_of_the_other_server_is_understood_and_not_quoted(
@@ -184,6 +189,44 @@ def test_a_refusal_of_the_other_server_is_understood_and_not_quoted(
             assert "SECRET" not in str(found.value)
 
     run(story)
+
+
+DATE = datetime(2026, 11, 30, 12, 0, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("status", "wait_ms"),
+    [
+        ("429 Too Many Requests\r\nRetry-After: 7", 7000),
+        ("503 Service Unavailable\r\nRetry-After: soon", 1000),
+        ("503 Service Unavailable", 1000),
+    ],
+)
+def test_a_busy_server_behind_tells_the_glasses_when_to_come_back(status: str, wait_ms: int) -> None:
+    async def story() -> None:
+        async with other(status=status) as o, world(engine=Upstream("big", o.url, "m")) as w:  # type: ignore[arg-type]
+            code, why = await refused(w.ask())
+            assert (code, why.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, pb.REASON_QUEUE_FULL)
+            assert why.retry_after_ms == wait_ms
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("value", "wait_s"),
+    [
+        ("0", 0.0),
+        ("9" * 400, 3600.0),
+        ("-1", None),
+        ("", None),
+        ("²", None),
+        (format_datetime(DATE, usegmt=True), 30.0),
+        ("Mon, 30 Nov 2020 12:00:00 GMT", 0.0),
+        ("Mon, 99 Nov 2026 12:00:00 GMT", None),
+    ],
+)
+def test_when_to_come_back_is_a_number_or_a_date(value: str, wait_s: float | None) -> None:
+    assert retry_after_s(value, DATE - timedelta(seconds=30)) == wait_s
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +21,8 @@ LINE = 1024 * 1024
 """Bytes of one event: a token's is some hundred."""
 ERROR = 4096
 """Bytes of a failed answer that are looked at."""
+LATEST_S = 3600.0
+"""Of a Retry-After: whoever says later is asked again then."""
 
 
 class HttpError(Exception):
@@ -28,9 +32,10 @@ class HttpError(Exception):
 class HttpStatus(Exception):
     """The answer was not 200."""
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes, retry_after_s: float | None = None) -> None:
+        """`retry_after_s`: when to come back, if it said so."""
         super().__init__(str(status))
-        self.status, self.body = status, body
+        self.status, self.body, self.retry_after_s = status, body, retry_after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,18 @@ async def events(
         writer.transport.abort()  # now, not when the other side agrees
 
 
+def retry_after_s(value: str, now: datetime) -> float | None:
+    """Seconds of a Retry-After, which is a number or a date (RFC 9110, 10.2.3); None if it is neither."""
+    try:
+        if value.isascii() and value.isdigit():
+            wait = float(value)
+        else:
+            wait = (parsedate_to_datetime(value).replace(tzinfo=UTC) - now).total_seconds()
+    except ValueError:
+        return None
+    return min(max(0.0, wait), LATEST_S)
+
+
 async def _connected(to: Endpoint, connect_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     context = ssl.create_default_context() if to.tls else None
     try:
@@ -105,13 +122,15 @@ async def _connected(to: Endpoint, connect_s: float) -> tuple[asyncio.StreamRead
 
 
 async def _body(connection: h11.Connection, reader: asyncio.StreamReader) -> AsyncGenerator[bytes, None]:
-    status, failed = 200, b""
+    status, failed, wait = 200, b"", None
     while True:
         event: Any = connection.next_event()
         if event is h11.NEED_DATA:
             connection.receive_data(await reader.read(READ))
         elif isinstance(event, h11.Response):
             status = event.status_code
+            said = next((value for name, value in event.headers if name == b"retry-after"), None)
+            wait = None if said is None else retry_after_s(said.decode("latin-1"), datetime.now(UTC))
         elif isinstance(event, h11.Data):
             if status == 200:
                 yield bytes(event.data)
@@ -119,7 +138,7 @@ async def _body(connection: h11.Connection, reader: asyncio.StreamReader) -> Asy
                 failed += bytes(event.data)
         elif isinstance(event, h11.EndOfMessage):
             if status != 200:
-                raise HttpStatus(status, failed)
+                raise HttpStatus(status, failed, wait)
             return
         elif isinstance(event, h11.ConnectionClosed):
             raise HttpError("the connection was closed before an answer")

@@ -13,13 +13,25 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Literal
 
-from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, TooLong, Turn
+from os1_cloud.engines import (
+    BadImage,
+    BadSchema,
+    EngineBusy,
+    EngineError,
+    Finished,
+    Piece,
+    Prompt,
+    TooLong,
+    Turn,
+)
 from os1_cloud.engines.http import HttpError, HttpStatus, endpoint, events
 
 CONNECT_S = 3.0
 """Within one machine room."""
 SILENCE_S = 30.0
 """Between two events: a server that says nothing for so long is taken for dead."""
+RETRY_S = 1.0
+"""When to come back to a server that is busy and does not say how long."""
 
 
 class Upstream:
@@ -134,4 +146,7 @@ def _error(name: str, failed: HttpStatus) -> Exception:
             return BadImage(f"{name}: a picture cannot be read")
         if "schema" in words or "grammar" in words or "response_format" in words:
             return BadSchema(f"{name}: json_schema cannot be obeyed")
+    if failed.status in (429, 503):
+        wait = RETRY_S if failed.retry_after_s is None else failed.retry_after_s
+        return EngineBusy(f"{name}: the server behind it takes no more now", wait)
     return EngineError(f"{name}: the server behind it answered with status {failed.status}")
