@@ -7,15 +7,19 @@ import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from os1_edge.app.contexts import Contexts
+from os1_edge.clock import Calendar
+from os1_edge.converse.context import ContextAgent
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.memory import Memory
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.store import Store, Vector
+from os1_edge.see.place import PlaceGuess
 
 NOON = datetime(2026, 3, 2, 12)
 
@@ -150,3 +154,20 @@ def test_what_the_conversation_holds_does_not_come_back_as_a_profile_line(
     assert [hit.text for hit in recalled] == []
     recalled = asyncio.run(memory.recall("What do I drink?", NOON, ()))
     assert [hit.text for hit in recalled] == ["The wearer likes tea."]
+
+
+def test_what_is_still_to_be_placed_when_all_of_somebody_is_forgotten_does_not_come_later(
+    remember: Callable[[Any], Memory],
+) -> None:
+    async def live() -> None:
+        memory = remember(Apart())
+        contexts = Contexts(memory, Calendar(NOON), agent=cast("ContextAgent", object()))
+        await contexts.keep(1.0, "A cup.", "Tom came by.", PlaceGuess("kitchen", "talking", "cups"))
+        assert memory.store.contexts() == []
+        assert (await memory.would_forget_about("Tom")).gone
+        await contexts.keep(2.0, "A cup.", "Tom left.", PlaceGuess("kitchen", "talking", "cups"))
+        await memory.forget_about("Tom")
+        await contexts.flush()
+        assert [c.utterance for c, _ in memory.store.contexts() if "Tom" in c.utterance] == []
+
+    asyncio.run(live())

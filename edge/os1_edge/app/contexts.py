@@ -32,6 +32,7 @@ class Contexts:
     def __init__(self, memory: Memory, calendar: Calendar, agent: ContextAgent | None) -> None:
         """Without an ``agent`` the rules' guess is kept at once."""
         self._memory, self._calendar, self._agent = memory, calendar, agent
+        memory.settle = self.flush
         self._waiting: deque[_Waiting] = deque()
         self.place = ""
         """Where the wearer was last and what they did, as far as it is known."""

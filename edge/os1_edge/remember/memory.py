@@ -5,7 +5,7 @@ the file is written anew, beside which recall goes on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -78,6 +78,8 @@ class Memory:
         """Nothing writes the file anew."""
         self._calm.set()
         self._closing = False
+        self.settle: Callable[[], Awaitable[None]] | None = None
+        """Brings in what is still on its way into the memory: else it would come after it was forgotten."""
         self._courier = _courier_of(store)
         self._worker.submit(self._recall.warm)
 
@@ -152,6 +154,7 @@ class Memory:
 
     async def would_forget_span(self, since: datetime, until: datetime | None = None) -> Forgetting:
         """What ``forget_span`` would forget, to be told before; nothing is changed."""
+        await self._settled()
         return await self.run(self._foresee_span, since, until)
 
     async def would_forget_about(self, what: str) -> Forgetting:
@@ -160,6 +163,7 @@ class Memory:
         Raises:
             ValueError: there is no word in ``what``.
         """
+        await self._settled()
         return await self.run(self._foresee_about, what)
 
     async def forget_span(
@@ -327,9 +331,14 @@ class Memory:
     async def _forget(
         self, plan: Callable[[], Forgetting], now: datetime | None, undo_for_s: float
     ) -> Receipt:
+        await self._settled()
         undo = Window.of(now or machine_time(), undo_for_s)
         receipt = await self.run(self._carry_out, plan, undo)
         return receipt if undo else replace(receipt, left=await self.clear())
+
+    async def _settled(self) -> None:
+        if self.settle is not None:
+            await self.settle()
 
     def _carry_out(self, plan: Callable[[], Forgetting], undo: Window | None) -> Receipt:
         self.timeline.forget_state()
