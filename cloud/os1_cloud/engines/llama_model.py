@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from typing import Any
 
 from os1_cloud.engines import BadSchema, EngineError, TooLong
@@ -77,11 +78,10 @@ class LlamaModel:
             )
         except (ValueError, OSError) as e:
             raise EngineError(f"it is no language model that can be read ({type(e).__name__})") from e
-        # llama.cpp warns of every cancel. Held here: ctypes callbacks die with their last reference.
-        self._mute = llama_cpp.llama_log_callback(lambda *_: None)
-        llama_cpp.llama_log_set(self._mute, ctypes.c_void_p(0))
+        _silence(llama_cpp)
         self._raw: Any = self._llama._ctx.ctx
         self._stop: Stop = lambda: False
+        # Held here: ctypes callbacks die with their last reference.
         self._abort = llama_cpp.ggml_abort_callback(lambda _data: self._stop())
         llama_cpp.llama_set_abort_callback(self._raw, self._abort, None)
         self._template: Any = _template(self._llama)
@@ -178,6 +178,14 @@ class LlamaModel:
         for text, meant in (*self._control.pieces(self._template(messages=said).prompt), (prefix, False)):
             found += self._llama.tokenize(text.encode(), add_bos=False, special=meant) if text else []
         return found
+
+
+@cache
+def _silence(c: Any) -> Any:
+    """llama.cpp warns of every cancel. Kept here, the callback lives as long as llama.cpp may call it."""
+    callback = c.llama_log_callback(lambda *_: None)
+    c.llama_log_set(callback, ctypes.c_void_p(0))
+    return callback
 
 
 def _template(llama: Any) -> Any:

@@ -91,8 +91,11 @@ class Projector:
         self._seen.clear()
 
     @contextmanager
-    def units(self, text: str, pictures: Sequence[bytes], add_special: bool) -> Iterator[list[Unit]]:
-        """The units of ``text`` with a ``pictures`` for every marker in it, in order.
+    def units(
+        self, text: str, pictures: Sequence[bytes], add_special: bool, parse_special: bool = True
+    ) -> Iterator[list[Unit]]:
+        """The units of ``text`` with a ``pictures`` for every marker in it, in order; ``parse_special``:
+        whether control words in it are meant.
 
         Raises:
             BadPicture: one of them cannot be decoded.
@@ -107,7 +110,7 @@ class Projector:
             chunks = m.mtmd_input_chunks_init()
             stack.callback(m.mtmd_input_chunks_free, chunks)
             given = m.mtmd_input_text(
-                text=data, text_len=len(data), add_special=add_special, parse_special=True
+                text=data, text_len=len(data), add_special=add_special, parse_special=parse_special
             )
             array = (m.mtmd_bitmap_p_ctypes * len(bitmaps))(*bitmaps)
             if m.mtmd_tokenize(self._context, chunks, ctypes.byref(given), array, len(bitmaps)) != 0:

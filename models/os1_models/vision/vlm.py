@@ -11,11 +11,12 @@ import ctypes
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from os1_models.control import control_words
 from os1_models.vision.chat import ChatFormat, chat_format
 from os1_models.vision.projector import Projector, Stop, Unit
 from os1_models.vision.terms import (
@@ -92,6 +93,7 @@ class VisionModel:
             self._projector = Projector(projector, self._model, threads)
             self._free.callback(self._projector.close)
             self._format = self._chat_format()
+            self._control = control_words(llama_cpp, self._vocab)
             undo.pop_all()
         self._slots = (_Slot(0), _Slot(1))
 
@@ -187,12 +189,19 @@ class VisionModel:
 
     @contextmanager
     def _prompt(self, turns: Sequence[Turn]) -> Iterator[list[Unit]]:
-        text = self._format.text(turns, self._projector.marker)
+        marker = self._projector.marker
+        text = self._format.text([replace(t, text=self._control.marked(t.text)) for t in turns], marker)
         special = not (self._bos and text.startswith(self._bos))  # some templates write it, some do not
         pictures = [image for turn in turns for image in turn.images]
-        if text.count(self._projector.marker) != len(pictures):
+        if text.count(marker) != len(pictures):
             raise VisionError("the model's chat template takes no picture where one was given")
-        with self._projector.units(text, pictures, special) as units:
+        with ExitStack() as stack:
+            units: list[Unit] = []
+            for piece, meant in self._control.pieces(text):
+                count = piece.count(marker)
+                shown, pictures = pictures[:count], pictures[count:]
+                units += stack.enter_context(self._projector.units(piece, shown, special, meant))
+                special = False
             if not units or units[-1].chunk is not None:
                 raise VisionError("the model's chat template leaves nothing to answer")
             yield units
