@@ -206,6 +206,12 @@ def test_an_evasion_is_not_spoken() -> None:
     assert outcome.route == "fallback"
 
 
+def test_a_greeting_whose_rest_may_not_be_said_is_no_half_sentence() -> None:
+    heard = "Good morning, my cousin lives in Rome."
+    said, _ = spoken(heard, ["Good morning, ", "my cousin lives in Rome."])
+    assert said == ["Good morning,", NOTED]
+
+
 def test_an_engine_that_fails_before_its_first_word_is_not_met_with_silence() -> None:
     said, outcome = spoken("My cousin lives in Rome.", EngineError("gone"))
     assert said == [NOTED]

@@ -109,9 +109,12 @@ async def sayable(
         outcome.route = "fallback"
     if not editor.said:
         outcome.route, outcome.reason = "fallback", wrong
-        if plan.fallback not in (NOTED, I_SEE) or not plan.mentions:
-            editor.said = plan.fallback
-            yield plan.fallback
+    # "Good morning," whose rest may not be said: something ends the sentence that was begun.
+    if (not editor.said or editor.said.endswith(",")) and (
+        plan.fallback not in (NOTED, I_SEE) or not plan.mentions
+    ):
+        editor.said = f"{editor.said} {plan.fallback}".lstrip()
+        yield plan.fallback
     for mention in unnamed(plan.mentions, editor.said):
         editor.said = f"{editor.said} {mention.sentence}".lstrip()
         yield mention.sentence
