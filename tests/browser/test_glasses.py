@@ -6,12 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,9 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
-sync_api = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: pip install 'os1[dev]'"
-)
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'os1[dev]'")
 
 ROOT = Path(__file__).resolve().parents[2]
 MIC = ROOT / "edge" / "os1_edge" / "demo" / "morning" / "mic"
@@ -90,58 +83,6 @@ EAR = """
   };
 })();
 """
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    found = next(
-        (f for n in ("chromium", "chromium-browser", "google-chrome") if (f := shutil.which(n))), None
-    )
-    if found is None:
-        pytest.skip(
-            "no Chromium on PATH: install the Debian package `chromium` to test the page in a browser"
-        )
-    with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path=found,
-            args=["--no-sandbox", "--autoplay-policy=no-user-gesture-required", "--disable-dev-shm-usage"],
-        )
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def companion(tmp_path_factory: pytest.TempPathFactory, pulled: Callable[..., Path]) -> Iterator[str]:
-    """The address of a living companion's page, code included."""
-    for name in (
-        "silero-vad",
-        "smart-turn-v3.2",
-        "whisper-tiny.en",
-        "qwen2.5-0.5b",
-        "piper-joe",
-        "minilm-l6",
-    ):
-        pulled(name)
-    folder = tmp_path_factory.mktemp("wearer")
-    command = [sys.executable, "-m", "os1_edge", "run", "--browser", "--port", "0"]
-    environ = {**os.environ, "OS1_KEY_FILE": str(folder / "key"), "PYTHONUNBUFFERED": "1"}
-    log = folder / "log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*command, "--memory", str(folder / "memory.db")], stdout=out, stderr=out, env=environ
-        )
-    try:
-        address = None
-        for _ in range(600):
-            if (address := re.search(r"open (http://\S+)", log.read_text("utf-8", "replace"))) is not None:
-                break
-            assert process.poll() is None, log.read_text("utf-8", "replace")
-            time.sleep(0.2)
-        assert address is not None
-        yield address[1]
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, log.read_text("utf-8", "replace")[-2000:]
 
 
 @pytest.fixture
@@ -396,3 +337,32 @@ def test_no_serious_fault_of_accessibility(page: Any) -> None:
         ).response
         serious = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
         assert serious == [], (view, [(v["id"], [n["html"] for n in v["nodes"]][:3]) for v in serious])
+
+
+def test_the_browsers_own_microphone_and_camera_once_they_are_allowed(
+    launch: Callable[..., Any], companion: str, tmp_path: Path
+) -> None:
+    speech, rate = soundfile.read(MIC / "02.wav", dtype="float32")
+    quiet = np.zeros(4 * rate, np.float32)
+    soundfile.write(tmp_path / "mic.wav", np.concatenate([quiet, speech, quiet]), rate, "PCM_16")
+    browser = launch(
+        "--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={tmp_path}/mic.wav%noloop"
+    )
+    try:
+        context = browser.new_context(viewport={"width": 1100, "height": 800})
+        page = context.new_page()
+        page.set_default_timeout(WAIT_MS)
+        page.goto(companion)
+        page.click("#start")
+        page.wait_for_selector("#now-problem:has-text('was not allowed to use the microphone')")
+        shot(page, "18-not-allowed")
+        before = page.locator("#lines .it").count()
+        context.grant_permissions(["microphone", "camera"])
+        page.click("#start")
+        page.wait_for_selector("#orb[data-state=hearing]")
+        assert page.evaluate("document.querySelector('#video').videoWidth") > 0
+        page.locator("#lines .it").nth(before).wait_for()
+        assert "allergic to peanuts" in lines(page)[-2]
+        shot(page, "19-its-own-devices")
+    finally:
+        browser.close()
