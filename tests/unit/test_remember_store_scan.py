@@ -33,7 +33,7 @@ def test_the_nearest_are_found_over_chunks_and_gaps(
         db.executemany("DELETE FROM items WHERE id = ?", [(item,) for item in gone])
     (wanted,) = units(1, seed=3)
     there = [(item, vector) for item, vector in zip(items, vectors, strict=True) if item not in gone]
-    alike = {item: float((vector > 0) @ wanted) for item, vector in there}
+    alike = {item: float((unpack([pack(vector)])[0] > 0) @ wanted) for item, vector in there}
     found = store.nearest_signs("turn", wanted, 50)
     best = sorted(alike, key=lambda item: -alike[item])
     assert len(set(found) & set(best[:50])) >= 35  # of vectors as unlike as can be
