@@ -29,6 +29,8 @@ from os1_edge.see.text import TextReader
 
 BUDGETS = (60_000, 30_000, 15_000, 8_000)
 """Bytes that a picture may take: of a good link, and of ever worse ones."""
+SHOWN_QUALITIES = (90, 75, 60, 40, 20)
+"""Of those that ``JpegEncoder`` chooses from."""
 EYES = 24
 
 
@@ -76,6 +78,22 @@ def _jpeg(_: Setting) -> Iterator[Work]:
 
 
 @contextmanager
+def _jpeg_by_quality(_: Setting) -> Iterator[Work]:
+    frames = _frames()
+
+    def work() -> Sequence[float]:
+        out: list[float] = []
+        for quality in SHOWN_QUALITIES:
+            began = perf_counter()
+            how = [cv2.IMWRITE_JPEG_QUALITY, quality]
+            sizes = [cv2.imencode(".jpg", frame, how)[1].size for frame in frames]
+            out += [1000 * (perf_counter() - began) / len(frames), sum(sizes) / len(sizes) / 1000]
+        return out
+
+    yield work
+
+
+@contextmanager
 def _objects(setting: Setting) -> Iterator[Work]:
     labels = os1_models.path("objects-ssd", "labels.txt")
     detector = ObjectDetector(os1_models.path("objects-ssd"), labels, setting.threads)
@@ -114,11 +132,20 @@ def stages() -> list[Stage]:
             Reading(f"jpeg, at most {budget // 1000} kB, size", "kB", of={"budget": budget}),
         )
     )
+    by_quality = tuple(
+        reading
+        for quality in SHOWN_QUALITIES
+        for reading in (
+            Reading(f"jpeg, quality {quality}", of={"quality": quality}),
+            Reading(f"jpeg, quality {quality}, size", "kB", of={"quality": quality}),
+        )
+    )
     return [
         Stage(
             "pupil and gaze", "see", (Reading("pupil, a frame"), Reading("gaze, a frame")), _eye, ready_s=1.5
         ),
         Stage("jpeg", "see", jpeg, _jpeg, repeats=10),
+        Stage("jpeg by quality", "see", by_quality, _jpeg_by_quality, quick=False, repeats=10),
         Stage("frame hash", "see", (Reading("frame hash"),), partial(_over, work=look_of), quick=False),
         Stage(
             "frame quality",
