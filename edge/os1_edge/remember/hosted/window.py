@@ -192,9 +192,9 @@ def bring_home(store: Index, seal: Seal, shelf: Shelf, tell: Tell = lambda _: No
             some = rows[at : at + BATCH]
             held = shelf.get([row[0] for row in some])
             back = [c for row in some if (c := _checked(seal, held.get(row[0]), row[1])) is not None]
-            lost += len(some) - len(back)
-            _put_back(store, seal, back)
-            done += len(back)
+            home = _put_back(store, seal, back)
+            lost += len(some) - home
+            done += home
             tell(f"{done} rows came back")
     if done:
         with (
@@ -206,8 +206,8 @@ def bring_home(store: Index, seal: Seal, shelf: Shelf, tell: Tell = lambda _: No
             note_traces(db)
     if lost:
         raise Incomplete(
-            f"{lost} rows are not on the server as they were sent, {done} came back; nothing was deleted "
-            "there. Ask the operator for a backup of the collection, then try again"
+            f"{lost} rows, or what they rest on, are not on the server as they were sent, {done} came back; "
+            "nothing was deleted there. Ask the operator for a backup of the collection, then try again"
         )
     return done
 
@@ -217,11 +217,15 @@ def _checked(seal: Seal, row: SealedRow | None, digest: bytes) -> Content | None
     return Content.decode(content) if content is not None and seal.digest(content) == digest else None
 
 
-def _put_back(store: Index, seal: Seal, rows: Sequence[Content]) -> None:
+def _put_back(store: Index, seal: Seal, rows: Sequence[Content]) -> int:
+    """Returns how many are home; a turn whose later revision is lost waits for it."""
     with store.transaction() as db:
         quiet(db, True)
-        moved = []
+        moved, home = [], []
         for row in rows:
+            if _too_early(db, row):
+                continue
+            home.append(seal.row_id(row.name))
             if _orphan(db, row):
                 moved.append(row.name)  # nobody misses it: it goes from the server too
                 continue
@@ -230,10 +234,17 @@ def _put_back(store: Index, seal: Seal, rows: Sequence[Content]) -> None:
                 moved.append(row.name)
             elif (here := read(db, row.name)) is None or here.encode() != row.encode():
                 raise Incomplete(f"{row.table}: a row did not come back as it was; it stays on the server")
-        mark_back(db, [seal.row_id(row.name) for row in rows])
+        mark_back(db, home)
         quiet(db, False)
         for name in moved:
             note(db, name)
+    return len(home)
+
+
+def _too_early(db: Any, row: Content) -> bool:
+    """Whether the revision that took a turn's place is not here; newer rows come first."""
+    later = row.columns["superseded_by"] if row.table == "turns" else None
+    return later is not None and db.execute("SELECT 1 FROM turns WHERE id = ?", (later,)).fetchone() is None
 
 
 def _orphan(db: Any, row: Content) -> bool:
