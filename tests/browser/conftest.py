@@ -16,22 +16,24 @@ from typing import Any
 import pytest
 
 
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """Where there is one."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    pytest.skip("no Chromium on PATH: install the Debian package `chromium` to test the page in a browser")
+
+
 @pytest.fixture(scope="module")
-def launch() -> Iterator[Callable[..., Any]]:
+def launch(chromium_path: str) -> Iterator[Callable[..., Any]]:
     """Starts a Chromium, with more arguments."""
-    found = next(
-        (f for n in ("chromium", "chromium-browser", "google-chrome") if (f := shutil.which(n))), None
-    )
-    if found is None:
-        pytest.skip(
-            "no Chromium on PATH: install the Debian package `chromium` to test the page in a browser"
-        )
     args = ["--no-sandbox", "--autoplay-policy=no-user-gesture-required", "--disable-dev-shm-usage"]
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install 'os1[dev]'"
     )
     with sync_api.sync_playwright() as play:
-        yield lambda *more: play.chromium.launch(executable_path=found, args=[*args, *more])
+        yield lambda *more: play.chromium.launch(executable_path=chromium_path, args=[*args, *more])
 
 
 @pytest.fixture(scope="module")

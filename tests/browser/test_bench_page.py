@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from test_report_opens import browse, chromium, complaints  # noqa: F401  # a fixture and its helpers
+from test_report_opens import browse, complaints
 
 from os1_edge.bench.page import page, waterfall
 from os1_edge.bench.result import LinkRun, Machine, Ratio, Result, Skipped, series
@@ -41,10 +41,10 @@ def full() -> Result:
     )  # fmt: skip
 
 
-def test_the_page_opens_and_nothing_in_it_is_run(chromium: str, tmp_path: Path) -> None:  # noqa: F811
+def test_the_page_opens_and_nothing_in_it_is_run(chromium_path: str, tmp_path: Path) -> None:
     path = tmp_path / "bench.html"
     path.write_text(page(full()), "utf-8")
-    dom, log = browse(chromium, path, tmp_path / "profile", "--dump-dom")
+    dom, log = browse(chromium_path, path, tmp_path / "profile", "--dump-dom")
     assert complaints(log) == []
     assert "<title>OS-1 bench, 2026-03-02</title>" in dom
     assert "It was interrupted" in dom

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import wave
 from datetime import datetime, timedelta
 from pathlib import Path
-
-import pytest
 
 from os1_edge.replay.page import write_page
 from os1_edge.replay.report import Report
@@ -31,14 +28,6 @@ FLAGS = [
     "--v=0",
     "--virtual-time-budget=4000",
 ]
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    pytest.skip("no Chromium on PATH: install the Debian package `chromium` to test the page in a browser")
 
 
 def browse(chromium: str, page: Path, profile: Path, *flags: str) -> tuple[str, str]:
@@ -99,31 +88,33 @@ def replay(folder: Path) -> Path:
     return write_page(Report.model_validate(fields), folder)
 
 
-def test_the_page_opens_with_its_turns_and_no_error(chromium: str, tmp_path: Path) -> None:
-    dom, log = browse(chromium, replay(tmp_path), tmp_path / "profile", "--dump-dom")
+def test_the_page_opens_with_its_turns_and_no_error(chromium_path: str, tmp_path: Path) -> None:
+    dom, log = browse(chromium_path, replay(tmp_path), tmp_path / "profile", "--dump-dom")
     assert complaints(log) == []
     assert len(re.findall(r'<article id="turn-\d+"', dom)) == 3
     assert "<title>A day</title>" in dom
     assert 'id="playall"' in dom, "the page's own script did not run"
 
 
-def test_the_page_may_play_the_replies_beside_it_and_runs_nothing_else(chromium: str, tmp_path: Path) -> None:
+def test_the_page_may_play_the_replies_beside_it_and_runs_nothing_else(
+    chromium_path: str, tmp_path: Path
+) -> None:
     page = replay(tmp_path)
     text = page.read_text("utf-8").replace(
         'preload="none" src="replies/01.wav"', 'preload="auto" src="replies/01.wav"'
     )
     page.write_text(text.replace("<main", "<script>document.title='run'</script><main"), "utf-8")
-    dom, log = browse(chromium, page, tmp_path / "profile", "--dump-dom")
+    dom, log = browse(chromium_path, page, tmp_path / "profile", "--dump-dom")
     assert "<title>A day</title>" in dom
     refused = [line for line in complaints(log) if "Content Security Policy" in line]
     assert refused, "the strange script was not refused"
     assert not any("media" in line or ".wav" in line for line in refused)
 
 
-def test_the_page_can_be_drawn_on_a_phone_and_on_paper(chromium: str, tmp_path: Path) -> None:
+def test_the_page_can_be_drawn_on_a_phone_and_on_paper(chromium_path: str, tmp_path: Path) -> None:
     page = replay(tmp_path)
     shot, paper = tmp_path / "phone.png", tmp_path / "page.pdf"
-    browse(chromium, page, tmp_path / "profile", f"--screenshot={shot}", "--window-size=390,844")
-    browse(chromium, page, tmp_path / "profile", f"--print-to-pdf={paper}")
+    browse(chromium_path, page, tmp_path / "profile", f"--screenshot={shot}", "--window-size=390,844")
+    browse(chromium_path, page, tmp_path / "profile", f"--print-to-pdf={paper}")
     assert shot.stat().st_size > 5_000
     assert paper.read_bytes().startswith(b"%PDF")

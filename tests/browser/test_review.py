@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,17 +76,14 @@ def reviewed(folder: Path) -> Iterator[tuple[str, Review]]:
         memory.close()
 
 
-def test_a_shorter_keeping_says_what_goes_and_can_be_undone_on_the_spot(tmp_path: Path) -> None:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip(
-            "no Chromium on PATH: install the Debian package `chromium` to test the page in a browser"
-        )
+def test_a_shorter_keeping_says_what_goes_and_can_be_undone_on_the_spot(
+    chromium_path: str, tmp_path: Path
+) -> None:
     with (
         reviewed(tmp_path) as (address, review),
         sync_api.sync_playwright() as play,
         play.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=chromium_path, args=["--no-sandbox", "--disable-dev-shm-usage"]
         ) as browser,
     ):
 

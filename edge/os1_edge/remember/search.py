@@ -5,7 +5,7 @@ hundred scored), by time, by index key; each turn with the one before and the on
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -145,14 +145,7 @@ class Search:
             if found:
                 holding[term] = int(found[0][0])
                 rarity[term] = max(math.log((count - holding[term] + 0.5) / (holding[term] + 0.5)), 1e-6)
-        left = POSTINGS
-        looked_up: list[str] = []
-        for word in sorted(question.words, key=lambda w: holding.get(stem(w), 0)):
-            n = holding.get(stem(word), 0)
-            if n and (not looked_up or n <= left):
-                looked_up.append(word)
-                left -= n
-        return rarity, looked_up, left >= 0
+        return rarity, *affordable(question.words, holding)
 
     def _by_words(self, looked_up: Sequence[str], ranked: bool) -> list[int]:
         if not looked_up:
@@ -244,6 +237,22 @@ class Search:
 
 
 _EMBEDDER = "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'embedder')"
+
+
+def affordable(words: Sequence[str], holding: Mapping[str, int]) -> tuple[list[str], bool]:
+    """The words to look up, the rarest first, as far as ``POSTINGS`` reaches; whether it reached for all.
+
+    Args:
+        words: the question's.
+        holding: how many items hold a term.
+    """
+    left, chosen = POSTINGS, list[str]()
+    for word in sorted(words, key=lambda w: holding.get(stem(w), 0)):
+        n = holding.get(stem(word), 0)
+        if n and (not chosen or n <= left):
+            chosen.append(word)
+            left -= n
+    return chosen, left >= 0
 
 
 def said(speaker: str, text: str) -> str:

@@ -28,11 +28,10 @@ from os1_edge.remember.search import (
     BY_TIME,
     BY_WORDS,
     OF_EACH_KIND,
-    POSTINGS,
     Search,
     SearchedItem,
+    affordable,
 )
-from os1_edge.remember.stem import stem
 from os1_edge.remember.store import Store
 from os1_edge.remember.vectors import Vector, unpack
 
@@ -180,13 +179,7 @@ class HostedSearch(Search):
         rarity = {
             term: max(math.log(max(count - n + 0.5, 0.5) / (n + 0.5)), 1e-6) for term, n in holding.items()
         }
-        left, looked_up = POSTINGS, list[str]()
-        for word in sorted(question.words, key=lambda w: holding.get(stem(w), 0)):
-            n = holding.get(stem(word), 0)
-            if n and (not looked_up or n <= left):
-                looked_up.append(word)
-                left -= n
-        return rarity, looked_up, left >= 0
+        return rarity, *affordable(question.words, holding)
 
     def _by_words(self, looked_up: Sequence[str], ranked: bool) -> list[int]:
         if self._home() or not looked_up:
