@@ -51,10 +51,11 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    first_s: float = 0.0, token_s: float = 0.02, slots: int = 1, queue: int = 4
+    first_s: float = 0.0, token_s: float = 0.02, slots: int = 1, queue: int = 4, *, stamped: bool = False
 ) -> AsyncIterator[Served]:
     """A server with a scripted engine, in a process of its own."""
     spec: dict[str, Any] = {"first_s": first_s, "token_s": token_s, "slots": slots, "queue": queue}
+    spec["stamped"] = stamped
     spec["tokens"] = {hashlib.sha256(TOKEN.encode()).hexdigest(): "bench"}
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(

@@ -110,6 +110,13 @@ class Told:
     """Of the last event."""
     again: bool = False
     """Whether its session had asked before."""
+    began: float = 0.0
+    """When it was asked, seconds of the machine's clock."""
+
+    def ways(self) -> list[float]:
+        """Seconds that each word of a stamped engine took from there to the client."""
+        stamps = map(float, self.text.split())
+        return [self.began + came - stamp for came, stamp in zip(self.words, stamps, strict=True)]
 
 
 class Client:
@@ -152,7 +159,8 @@ class Client:
 
 async def read(call: Any, most: int = 10**9) -> Told:
     """Reads an answer to its end, or to `most` events; then it is cancelled."""
-    told, began = Told(), time.perf_counter()
+    began = time.monotonic()
+    told = Told(began=began)
     try:
         while told.seq < most and (event := await call.read()) is not grpc.aio.EOF:
             told.seq = event.seq
@@ -161,7 +169,7 @@ async def read(call: Any, most: int = 10**9) -> Told:
                     told.node = event.accepted.node
                 case "delta":
                     told.text += event.delta.text
-                    told.words += [time.perf_counter() - began] * event.delta.text.count(" ")
+                    told.words += [time.monotonic() - began] * event.delta.text.count(" ")
                 case "done":
                     told.code, told.cached = "OK", event.done.cached_tokens
     except grpc.aio.AioRpcError as e:
@@ -171,7 +179,7 @@ async def read(call: Any, most: int = 10**9) -> Told:
                 told.retry_ms = pb.Refusal.FromString(value).retry_after_ms
     finally:
         call.cancel()
-    told.took = time.perf_counter() - began
+    told.took = time.monotonic() - began
     return told
 
 

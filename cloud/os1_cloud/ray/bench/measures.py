@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from os1_cloud.bench.client import served
 from os1_cloud.bench.measures import Numbers, quantile
 from os1_cloud.engines import Piece, Prompt, Turn
 from os1_cloud.engines.scripted import Scripted
-from os1_cloud.ray.bench import scripted
+from os1_cloud.ray.bench import bare, scripted
 from os1_cloud.ray.bench.cluster import Cluster, cluster
 from os1_cloud.ray.bench.front import RETRYABLE, Client, Told, front, read
 from os1_cloud.ray.pool import connect
@@ -33,13 +34,19 @@ SLOTS = 16
 
 @asynccontextmanager
 async def fronted(
-    *cpus: int, replicas: int, slots: int = SLOTS, first_s: float = TOKEN_S, connections: int = 8
+    *cpus: int,
+    replicas: int,
+    slots: int = SLOTS,
+    first_s: float = TOKEN_S,
+    connections: int = 8,
+    stamped: bool = False,
 ) -> AsyncIterator[tuple[Cluster, Client]]:
     """A cluster with the scripted deployment, a front door before it, and a client. Replicas take a CPU
     each."""
     with cluster(*cpus) as made, tempfile.TemporaryDirectory() as folder:
         connect(made.address)
-        await asyncio.to_thread(scripted.run, scripted.model(replicas, slots, 1.0), first_s, TOKEN_S)
+        model = scripted.model(replicas, slots, 1.0)
+        await asyncio.to_thread(scripted.run, model, first_s, TOKEN_S, stamped=stamped)
         with front(made.address, Path(folder), slots) as door:
             client = Client([door.address], connections)
             try:
@@ -50,43 +57,58 @@ async def fronted(
 
 
 async def overhead(asks: int = 100) -> Numbers:
-    """How late each word of an answer is: of the engine alone, behind a server in one process, and behind a
-    front door and Ray. The three alternate, so that what else the machine does hits all."""
-    late: dict[str, list[float]] = {"engine": [], "server": [], "ray": []}
-    first: dict[str, list[float]] = {"engine": [], "server": [], "ray": []}
-    async with fronted(2, replicas=1) as (_, client), served(TOKEN_S, TOKEN_S, SLOTS) as one:
-        engine = Scripted(TOKEN_S, TOKEN_S, SLOTS)
+    """What words cost on their way: from the engine alone, from a server in one process, through a front
+    door and Ray, and through two servers that do nothing but gRPC. They alternate, so that what else the
+    machine does hits all.
+
+    `way` is from the engine's writing a word to its client's reading it; `first` and `word` are how much
+    later than due the first and each word came, which has the question's way in it as well.
+    """
+    paths: dict[str, list[Told]] = {"engine": [], "server": [], "ray": [], "bare": []}
+    async with (
+        fronted(2, replicas=1, stamped=True) as (_, client),
+        served(TOKEN_S, TOKEN_S, SLOTS, stamped=True) as one,
+        bare.hops(TOKEN_S, TOKEN_S) as stub,
+    ):
+        engine = Scripted(TOKEN_S, TOKEN_S, SLOTS, stamped=True)
         for number in range(WARM + asks):
-            paths = {
+            answers = {
                 "engine": await _alone(engine),
-                "server": (await read(one.ask(number, WORDS))).words,
-                "ray": (await client.ask(number, WORDS, session_id="one")).words,
+                "server": await read(one.ask(number, WORDS)),
+                "ray": await client.ask(number, WORDS, session_id="one"),
+                "bare": await bare.ask(stub, WORDS),
             }
-            for name, words in paths.items():
-                if number >= WARM:
-                    first[name].append(words[0] - TOKEN_S)
-                    late[name] += [word - (n + 1) * TOKEN_S for n, word in enumerate(words)]
+            for name, told in answers.items():
+                paths[name] += [told] if number >= WARM else []
     found: Numbers = {}
-    for what, times in (("first", first), ("word", late)):
-        at = {
-            name: (1000 * statistics.median(each), 1000 * quantile(each, 0.99))
-            for name, each in times.items()
-        }
+    for what, of in (("way", Told.ways), ("first", _first), ("word", _late)):
+        times = {name: list(chain.from_iterable(map(of, told))) for name, told in paths.items()}
+        at = {name: (1000 * statistics.median(t), 1000 * quantile(t, 0.99)) for name, t in times.items()}
         for name, (p50, p99) in at.items():
-            found |= {f"{name}_{what}_p50_ms": p50, f"{name}_{what}_p99_ms": p99}
+            found |= {f"{what}_{name}_p50_ms": p50, f"{what}_{name}_p99_ms": p99}
         for base in ("engine", "server"):
-            found[f"added_to_{base}_{what}_p50_ms"] = at["ray"][0] - at[base][0]
-            found[f"added_to_{base}_{what}_p99_ms"] = at["ray"][1] - at[base][1]
+            found[f"{what}_added_to_{base}_p50_ms"] = at["ray"][0] - at[base][0]
+            found[f"{what}_added_to_{base}_p99_ms"] = at["ray"][1] - at[base][1]
+        found[f"{what}_ray_over_bare"] = at["ray"][0] / at["bare"][0]
     return found
 
 
-async def _alone(engine: Scripted) -> list[float]:
-    began, words = time.perf_counter(), []
+def _first(told: Told) -> list[float]:
+    return [told.words[0] - TOKEN_S]
+
+
+def _late(told: Told) -> list[float]:
+    return [word - (n + 1) * TOKEN_S for n, word in enumerate(told.words)]
+
+
+async def _alone(engine: Scripted) -> Told:
+    told = Told(began=time.monotonic())
     async with aclosing(engine.generate(Prompt((Turn("user", "hi"),), WORDS))) as parts:
         async for part in parts:
             if isinstance(part, Piece):
-                words.append(time.perf_counter() - began)
-    return words
+                told.words.append(time.monotonic() - told.began)
+                told.text += part.text
+    return told
 
 
 async def throughput(seconds: float = 8.0, slots: int = 4) -> Numbers:

@@ -31,9 +31,10 @@ class Remembering(Scripted):
     """Says how much of a prompt it has read before, as an engine with a prompt cache does, and goes on
     counting behind a prefix."""
 
-    def __init__(self, first_s: float, token_s: float, slots: int) -> None:
+    def __init__(self, first_s: float, token_s: float, slots: int, stamped: bool = False) -> None:
         """See `Scripted`."""
-        super().__init__(first_s, token_s, slots, NAME)
+        super().__init__(first_s, token_s, slots, NAME, stamped=stamped)
+        self._counts = not stamped
         self.ended = 0.0
         """When it stopped last: seconds of the machine's clock, the same in all its processes."""
         self._known: OrderedDict[str, None] = OrderedDict()  # bounded by SESSIONS
@@ -50,11 +51,11 @@ class Remembering(Scripted):
         try:
             async with aclosing(super().generate(prompt)) as parts:
                 async for part in parts:
-                    if isinstance(part, Piece):
-                        yield Piece(f"{number} ")
-                        number += 1
-                    else:
+                    if isinstance(part, Finished):
                         yield replace(part, cached_tokens=cached)
+                        continue
+                    yield Piece(f"{number} ") if self._counts else part
+                    number += 1
         finally:
             self.ended = time.monotonic()
 
@@ -79,15 +80,17 @@ def model(replicas: int, slots: int, cpus: float = 0.5, **more: Any) -> ModelSet
     )
 
 
-def run(settings: ModelSettings, first_s: float, token_s: float, **told: Any) -> None:
+def run(
+    settings: ModelSettings, first_s: float, token_s: float, *, stamped: bool = False, **told: Any
+) -> None:
     """Deploys it, or replaces what is deployed, and waits until it answers.
 
     Args:
         settings: from `model`.
-        first_s, token_s: see `Scripted`.
+        first_s, token_s, stamped: see `Scripted`.
         told: more options for Serve.
     """
     serve.start(proxy_location=ProxyLocation.Disabled)
-    make = partial(Remembering, first_s, token_s, settings.slots)
+    make = partial(Remembering, first_s, token_s, settings.slots, stamped)
     app = bind(Watched, NAME, make, options(settings, settings.slots) | told)
     serve.run(app, name=APP + NAME, route_prefix=None)
