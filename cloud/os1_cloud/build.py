@@ -152,6 +152,8 @@ def _upstream(model: ModelSettings) -> Upstream:
             context=model.context,
             slots=model.slots,
             vision=model.vision,
+            command=model.command,
+            start_s=model.start_s,
         )
     except ValueError as e:
         raise ServeError(f"model {model.name}: {e}") from e

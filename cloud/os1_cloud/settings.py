@@ -52,7 +52,11 @@ class ModelSettings(_Table):
     recycle_jobs: int = Field(default=2000, ge=0)
     recycle_growth_mb: int = Field(default=2048, ge=0)
     url: str = ""
-    """Of an upstream server, e.g. "http://gpu:8000/v1"."""
+    """Of an upstream server, e.g. "http://gpu:8000/v1"; with `command` "{port}" in it, or none."""
+    command: tuple[str, ...] = ()
+    """Starts the upstream server on this machine; "{port}" in it is a free port of loopback."""
+    start_s: float = Field(default=600.0, gt=0)
+    """For an upstream server to be ready."""
     model: str = ""
     """Its name there; "": `name`."""
     key_env: str = ""
@@ -63,6 +67,18 @@ class ModelSettings(_Table):
     """Whether an upstream model looks at pictures."""
     replicas: ReplicaSettings = ReplicaSettings()
     """For `ray` only."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.command and self.kind != "upstream":
+            raise ValueError("command is for a model of kind upstream")
+        if self.command and not any("{port}" in part for part in self.command):
+            raise ValueError('command needs "{port}" where the server takes the port that it is to listen on')
+        if self.command and self.url and "{port}" not in self.url:
+            raise ValueError('url needs "{port}", as command has, or is left out')
+        if self.kind == "upstream" and not (self.url or self.command):
+            raise ValueError("a model of kind upstream needs its url, or the command that starts it")
+        return self
 
 
 class LimitSettings(_Table):
@@ -110,8 +126,6 @@ class Settings(_Table):
             raise ValueError("tls_cert (--tls-cert) and tls_key (--tls-key) belong together")
         if self.client_ca is not None and self.tls_cert is None:
             raise ValueError("client_ca (--client-ca) needs tls_cert and tls_key")
-        if any(m.kind == "upstream" and not m.url for m in self.models):
-            raise ValueError("a model of kind upstream needs its url")
         return self
 
 

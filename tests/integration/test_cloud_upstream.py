@@ -12,8 +12,19 @@ import grpc
 import pytest
 from cloud_world import refused, world
 
-from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, TooLong, Turn
-from os1_cloud.engines.http import retry_after_s
+from os1_cloud.engines import (
+    BadImage,
+    BadSchema,
+    EngineError,
+    EngineLost,
+    Finished,
+    Piece,
+    Prompt,
+    TooLong,
+    Turn,
+)
+from os1_cloud.engines.http import endpoint, retry_after_s
+from os1_cloud.engines.pulse import look
 from os1_cloud.engines.upstream import Upstream
 from os1_proto.assist.v1 import assist_pb2 as pb
 
@@ -253,8 +264,89 @@ def test_nobody_there_is_told() -> None:
     async def story() -> None:
         async with other() as o:
             url = o.url
-        with pytest.raises(EngineError, match="HttpError"):
+        with pytest.raises(EngineLost, match="ConnectionRefusedError"):
             await parts_of(Upstream("big", url, "m"), prompt())
+
+    run(story)
+
+
+def test_nobody_there_is_told_to_the_glasses_with_when_to_come_back() -> None:
+    async def story() -> None:
+        async with other() as o:
+            url = o.url
+        async with world(engine=Upstream("big", url, "m")) as w:  # type: ignore[arg-type]
+            code, why = await refused(w.ask())
+            assert (code, why.reason) == (grpc.StatusCode.UNAVAILABLE, pb.REASON_ENGINE_LOST)
+            assert why.retry_after_ms > 0
+
+    run(story)
+
+
+@asynccontextmanager
+async def pages(*statuses: int | None) -> AsyncIterator[tuple[str, list[str]]]:
+    """A server that answers GETs with these statuses in turn, None: never; its url, and what it was asked."""
+    left, asked = list(statuses), list[str]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).split()[1].decode())
+        if (status := left.pop(0)) is None:
+            await reader.read()
+        else:
+            writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", asked
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+def test_a_server_is_asked_for_its_health_and_where_it_has_no_such_page_for_its_models() -> None:
+    async def story() -> None:
+        async with pages(200, 404, 200, 404, 503) as (url, asked):
+            engine = Upstream("big", url, "m")
+            await engine.check()
+            await engine.check()
+            with pytest.raises(EngineError, match="503"):
+                await engine.check()
+            assert asked == ["/health", "/health", "/v1/models", "/health", "/v1/models"]
+
+    run(story)
+
+
+def test_a_server_that_never_shows_its_page_is_looked_at_in_bounded_time() -> None:
+    async def story() -> None:
+        async with pages(None) as (url, _):
+            assert await look(endpoint(url), [], within_s=0.1) == "silent"
+        assert await look(endpoint(url), [], within_s=5.0) == "unreachable"
+
+    run(story)
+
+
+def test_a_server_that_has_just_answered_is_asked_nothing_more() -> None:
+    async def story() -> None:
+        async with other() as o:
+            engine = Upstream("big", o.url, "m")
+            await parts_of(engine, prompt())
+            await engine.check()
+            assert len(o.requests) == 1
+
+    run(story)
+
+
+def test_a_server_whose_answers_never_come_is_ill() -> None:
+    async def story() -> None:
+        async with other([10.0]) as o:
+            engine = Upstream("big", o.url, "m", silence_s=0.1)
+            for _ in range(2):
+                with pytest.raises(EngineLost):
+                    await parts_of(engine, prompt())
+        async with pages(200) as (url, _):
+            engine._there = endpoint(url)  # its page is well
+            with pytest.raises(EngineError, match="never came"):
+                await engine.check()
 
     run(story)
 

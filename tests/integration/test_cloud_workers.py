@@ -17,7 +17,7 @@ from cloud_world import World, rest, until, world
 
 import os1_models
 from os1_cloud.auth import Tokens
-from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, Turn
+from os1_cloud.engines import BadImage, BadSchema, EngineError, EngineLost, Finished, Piece, Prompt, Turn
 from os1_cloud.engines.llama import Llama, Llava
 from os1_cloud.engines.worker import Recycle
 from os1_proto.assist.v1 import assist_pb2 as pb
@@ -200,12 +200,73 @@ def test_a_worker_that_dies_fails_one_answer_and_the_next_works(model: Path) -> 
         await anext(dying)
         assert engine.worker.pid is not None
         os.kill(engine.worker.pid, signal.SIGKILL)
-        with pytest.raises(EngineError, match="died"):
+        with pytest.raises(EngineLost, match="died") as lost:
             async for _ in dying:
                 pass
+        assert lost.value.retry_after_s > 0
         text, _ = await answered(engine, prompt("Hello."))
         assert text
         assert engine.worker.starts == 2
+        await ended(engine)
+
+    run(story)
+
+
+def test_a_worker_that_dies_while_nobody_asks_is_there_for_the_next_question(model: Path) -> None:
+    async def story() -> None:
+        engine = await loaded(model)
+        first = engine.worker.pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        while engine.worker.pid == first:
+            await engine.check()  # never fails: one that dies once is not ill
+            await asyncio.sleep(0.02)
+        assert (await answered(engine, prompt("Hello.")))[0]
+        assert engine.worker.starts == 2
+        await ended(engine)
+
+    run(story)
+
+
+def test_a_worker_that_cannot_be_started_again_is_ill_until_it_can(model: Path, tmp_path: Path) -> None:
+    there, away = tmp_path / "m.gguf", tmp_path / "away.gguf"
+    there.write_bytes(model.read_bytes())
+
+    async def story() -> None:
+        engine = await loaded(there)
+        there.rename(away)
+        dying = engine.generate(prompt("Count to fifty.", tokens=200))
+        await anext(dying)
+        assert engine.worker.pid is not None
+        os.kill(engine.worker.pid, signal.SIGKILL)
+        with pytest.raises(EngineLost):
+            [part async for part in dying]
+        with pytest.raises(EngineLost, match="cannot be loaded"):
+            await answered(engine, prompt("Hello."))
+        with pytest.raises(EngineError, match="cannot be loaded"):
+            await engine.check()
+        away.rename(there)
+        while True:
+            try:
+                await engine.check()
+                break
+            except EngineError:
+                await asyncio.sleep(0.1)
+        assert (await answered(engine, prompt("Hello.")))[0]
+        await ended(engine)
+
+    run(story)
+
+
+def test_a_question_that_is_given_up_while_the_model_loads_does_not_stop_that(model: Path) -> None:
+    async def story() -> None:
+        engine = Llama("m", model, threads=1, context=2048)
+        for _ in range(3):  # each in more of a hurry than the model
+            asked = asyncio.ensure_future(answered(engine, prompt("Hello.")))
+            await asyncio.sleep(0.01)
+            asked.cancel()
+            await asyncio.wait({asked})
+        await until(lambda: bool(engine.worker.facts))
         await ended(engine)
 
     run(story)

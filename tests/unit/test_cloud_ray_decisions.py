@@ -36,6 +36,17 @@ def test_the_end_of_an_answer_and_its_failures_come_back_as_what_they_were() -> 
         read_end(write_failure(TooLong("does not fit")))
 
 
+@pytest.mark.parametrize("failure", [EngineLost("gone", 0.5), EngineBusy("full", 7.0)])
+def test_a_lost_or_full_engine_elsewhere_says_when_to_come_back_as_one_here_does(failure: EngineLost) -> None:
+    parcel = write_failure(failure)
+    with pytest.raises(EngineLost) as found:
+        read_end(parcel)
+    assert type(found.value) is type(failure)
+    assert (str(found.value), found.value.retry_after_s) == (str(failure), failure.retry_after_s)
+    with pytest.raises(EngineLost):  # as the release before wrote it
+        read_end(parcel[:3])
+
+
 def test_what_an_engine_did_not_mean_to_say_stays_at_the_replica() -> None:
     with pytest.raises(EngineError) as failed:
         read_end(write_failure(ValueError("my diary: dear")))

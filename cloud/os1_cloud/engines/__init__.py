@@ -85,8 +85,8 @@ class BadImage(Exception):
 class Engine(Protocol):
     """A loaded language model. At most `slots` prompts at a time: the caller sees to it.
 
-    `slots` (1) and `vision` (False: it is shown no pictures) are optional attributes, and so is
-    ``async start()``, which loads it.
+    `slots` (1) and `vision` (False: it is shown no pictures) are optional attributes, and so are
+    ``async start()``, which loads it, and ``async check()``: see `check`.
     """
 
     name: str
@@ -156,6 +156,16 @@ class Voice(Protocol):
 def slots(engine: object) -> int:
     """How many prompts, or calls, `engine` takes at a time."""
     return int(getattr(engine, "slots", 1))
+
+
+async def check(engine: object) -> None:
+    """Whether `engine` could answer now; asks nothing of a model.
+
+    Raises:
+        EngineError: it could not, though it is not merely busy.
+    """
+    if hasattr(engine, "check"):
+        await engine.check()
 
 
 def sees(engine: Engine) -> bool:

@@ -1,13 +1,15 @@
-"""One HTTP/1.1 request whose answer comes as a stream of server-sent events.
+"""One HTTP/1.1 request: an answer that comes as a stream of server-sent events, or a status.
 
-upstream imports it. A connection a request: closing it is how every OpenAI-compatible server is told to stop.
+upstream and pulse import it. A connection a request: closing it is how every OpenAI-compatible server is told
+to stop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -21,6 +23,7 @@ LINE = 1024 * 1024
 """Bytes of one event: a token's is some hundred."""
 ERROR = 4096
 """Bytes of a failed answer that are looked at."""
+CLOSED = "the connection was closed before an answer"
 LATEST_S = 3600.0
 """Of a Retry-After: whoever says later is asked again then."""
 
@@ -71,29 +74,56 @@ async def events(
     Raises:
         HttpError: no connection, or it broke.
         HttpStatus: another status than 200.
+        ValueError: what comes are no events.
     """
-    reader, writer = await _connected(to, connect_s)
-    try:
-        connection = h11.Connection(h11.CLIENT)
-        fixed = [
-            ("Host", f"{to.host}:{to.port}"),
-            ("Content-Type", "application/json"),
-            ("Accept", "text/event-stream"),
-            ("Content-Length", str(len(body))),
-            ("Connection", "close"),
-        ]
-        request = h11.Request(method="POST", target=to.path + path, headers=[*fixed, *headers])
-        for part in (request, h11.Data(data=body), h11.EndOfMessage()):
-            writer.write(connection.send(part) or b"")
-        await writer.drain()
+    wanted = [
+        ("Content-Type", "application/json"),
+        ("Accept", "text/event-stream"),
+        ("Content-Length", str(len(body))),
+    ]
+    request = h11.Request(method="POST", target=to.path + path, headers=[*_fixed(to), *wanted, *headers])
+    async with _asked(to, request, body, connect_s) as (connection, reader):
         rest = b""
         async for chunk in _body(connection, reader):
             *lines, rest = (rest + chunk).split(b"\n")
             if len(rest) > LINE:
-                raise HttpError("an event is longer than any can be")
+                raise ValueError("an event is longer than any can be")
             for line in lines:
                 if line.startswith(b"data:"):
                     yield line[5:].strip().decode("utf-8", "replace")
+
+
+async def status(to: Endpoint, path: str, headers: list[tuple[str, str]], within_s: float) -> int:
+    """How the answer to a GET of `path` (the whole, not behind `to.path`) begins.
+
+    Raises:
+        HttpError: no connection, or it broke.
+        TimeoutError: it took too long.
+    """
+    request = h11.Request(method="GET", target=path, headers=[*_fixed(to), *headers])
+    async with asyncio.timeout(within_s), _asked(to, request, b"", within_s) as (connection, reader):
+        while not isinstance(event := await _event(connection, reader), h11.Response):
+            if isinstance(event, h11.ConnectionClosed):
+                raise HttpError(CLOSED)
+        return event.status_code
+
+
+def _fixed(to: Endpoint) -> list[tuple[str, str]]:
+    return [("Host", f"{to.host}:{to.port}"), ("Connection", "close")]
+
+
+@asynccontextmanager
+async def _asked(
+    to: Endpoint, request: h11.Request, body: bytes, connect_s: float
+) -> AsyncIterator[tuple[h11.Connection, asyncio.StreamReader]]:
+    """A connection over which `request` went."""
+    reader, writer = await _connected(to, connect_s)
+    try:
+        connection = h11.Connection(h11.CLIENT)
+        for part in (request, *([h11.Data(data=body)] if body else []), h11.EndOfMessage()):
+            writer.write(connection.send(part) or b"")
+        await writer.drain()
+        yield connection, reader
     except (OSError, h11.ProtocolError) as e:
         raise HttpError(f"the connection to {to.host}:{to.port} broke ({type(e).__name__})") from e
     finally:
@@ -124,10 +154,8 @@ async def _connected(to: Endpoint, connect_s: float) -> tuple[asyncio.StreamRead
 async def _body(connection: h11.Connection, reader: asyncio.StreamReader) -> AsyncGenerator[bytes, None]:
     status, failed, wait = 200, b"", None
     while True:
-        event: Any = connection.next_event()
-        if event is h11.NEED_DATA:
-            connection.receive_data(await reader.read(READ))
-        elif isinstance(event, h11.Response):
+        event = await _event(connection, reader)
+        if isinstance(event, h11.Response):
             status = event.status_code
             said = next((value for name, value in event.headers if name == b"retry-after"), None)
             wait = None if said is None else retry_after_s(said.decode("latin-1"), datetime.now(UTC))
@@ -141,4 +169,10 @@ async def _body(connection: h11.Connection, reader: asyncio.StreamReader) -> Asy
                 raise HttpStatus(status, failed, wait)
             return
         elif isinstance(event, h11.ConnectionClosed):
-            raise HttpError("the connection was closed before an answer")
+            raise HttpError(CLOSED)
+
+
+async def _event(connection: h11.Connection, reader: asyncio.StreamReader) -> Any:
+    while (event := connection.next_event()) is h11.NEED_DATA:
+        connection.receive_data(await reader.read(READ))
+    return event

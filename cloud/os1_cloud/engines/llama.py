@@ -28,6 +28,10 @@ class _InWorker:
         """
         await self.worker.start()
 
+    async def check(self) -> None:
+        """See `Worker.check`."""
+        await self.worker.check()
+
     def close(self) -> None:
         """Ends the worker."""
         self.worker.close()

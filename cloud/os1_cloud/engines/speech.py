@@ -27,6 +27,10 @@ class Whisper:
         """Loads the model; EngineError: it cannot be loaded."""
         await self.worker.start()
 
+    async def check(self) -> None:
+        """See `Worker.check`."""
+        await self.worker.check()
+
     def close(self) -> None:
         """Ends the worker."""
         self.worker.close()
@@ -58,6 +62,10 @@ class Piper:
         """Loads the voice; EngineError: it cannot be loaded."""
         await self.worker.start()
         self.rate = int(self.worker.facts["rate"])
+
+    async def check(self) -> None:
+        """See `Worker.check`."""
+        await self.worker.check()
 
     def close(self) -> None:
         """Ends the worker."""

@@ -1,7 +1,8 @@
 """Any OpenAI-compatible server as an engine: vLLM, llama-server, SGLang. This is how a GPU machine is used.
 
 `POST {url}/chat/completions` with `stream`; pictures as `image_url` parts with data URLs; a JSON schema as
-`response_format`. An answer is aborted by closing its connection, which all of them take for a cancel.
+`response_format`. An answer is aborted by closing its connection, which all of them take for a cancel. The
+server runs somewhere, or is started here (command).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator
+import math
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
 
@@ -18,20 +20,27 @@ from os1_cloud.engines import (
     BadSchema,
     EngineBusy,
     EngineError,
+    EngineLost,
     Finished,
     Piece,
     Prompt,
     TooLong,
     Turn,
 )
-from os1_cloud.engines.http import HttpError, HttpStatus, endpoint, events
+from os1_cloud.engines.command import URL, Command
+from os1_cloud.engines.http import Endpoint, HttpError, HttpStatus, endpoint, events
+from os1_cloud.engines.pulse import FRESH_S, ill, look
 
 CONNECT_S = 3.0
 """Within one machine room."""
 SILENCE_S = 30.0
 """Between two events: a server that says nothing for so long is taken for dead."""
 RETRY_S = 1.0
-"""When to come back to a server that is busy and does not say how long."""
+"""When to come back to a server that is busy and does not say how long, or that is gone."""
+GATEWAY = (502, 504)
+"""Of whoever stands between: there is nobody behind it."""
+START_S = 600.0
+"""For a server of our own to be ready: vLLM reads tens of gigabytes and compiles."""
 
 
 class Upstream:
@@ -48,26 +57,69 @@ class Upstream:
         slots: int = 16,
         vision: bool = False,
         silence_s: float = SILENCE_S,
+        command: Sequence[str] = (),
+        start_s: float = START_S,
     ) -> None:
         """Args:
             name: what clients know it by.
-            url: where it is, e.g. "http://127.0.0.1:8000/v1".
+            url: where it is, e.g. "http://127.0.0.1:8000/v1"; with `command`: see there, "": `command.URL`.
             model: its name there.
             key: sent as bearer token; "": none.
             context: tokens of prompt and answer together, as it was started with.
             slots: prompts that it works on at a time.
             vision: whether the model looks at pictures.
             silence_s: seconds between two events at most.
+            command: starts it, see `Command`; empty: it runs already.
+            start_s: seconds that it may take to be ready then.
 
         Raises:
             ValueError: `url` is none.
         """
         self.name, self.context_tokens, self.slots, self.vision = name, context, slots, vision
-        self._to, self._model, self._silence_s = endpoint(url), model, silence_s
+        self._model, self._silence_s = model, silence_s
         self._headers = [("Authorization", f"Bearer {key}")] if key else []
+        self._there = None if command else endpoint(url)
+        self.server = Command(name, command, url or URL, self._headers, start_s) if command else None
+        self._at_work = self._mute = 0
+        self._heard = -math.inf
+
+    async def start(self) -> None:
+        """Starts the server, where it is ours.
+
+        Raises:
+            EngineError: it does not become ready.
+        """
+        if self.server is not None:
+            await self.server.start()
+
+    async def check(self) -> None:
+        """Asks the server whether it is well, unless it has just said something to a question.
+
+        Raises:
+            EngineError: it is not.
+        """
+        to = self._to()
+        if asyncio.get_running_loop().time() - self._heard < FRESH_S:
+            return
+        if why := ill(await look(to, self._headers), self._at_work, self._mute):
+            raise EngineError(f"{self.name}: the server behind it: {why}")
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Ends the server, where it is ours."""
+        if self.server is not None:
+            self.server.close()
+
+    def _to(self) -> Endpoint:
+        """Where to ask now.
+
+        Raises:
+            EngineLost: our server is being started.
+        """
+        to = self._there if self.server is None else self.server.to
+        if to is None:
+            wait = RETRY_S if self.server is None else self.server.ready_s
+            raise EngineLost(f"{self.name}: the server behind it is being started", wait)
+        return to
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
         """See `Engine.generate`."""
@@ -75,11 +127,13 @@ class Upstream:
         wait = min(self._silence_s, prompt.total_s or self._silence_s)
         why: Literal["stop", "length"] = "stop"
         usage: dict[str, Any] = {}
-        pieces, ended = 0, False
+        pieces, ended, to, loop = 0, False, self._to(), asyncio.get_running_loop()
+        self._at_work += 1
         try:
-            stream = events(self._to, "/chat/completions", body, self._headers, CONNECT_S)
+            stream = events(to, "/chat/completions", body, self._headers, CONNECT_S)
             async with aclosing(stream):
                 while (data := await asyncio.wait_for(anext(stream, "[DONE]"), wait)) != "[DONE]":
+                    self._heard, self._mute = loop.time(), 0
                     part = json.loads(data)
                     if "error" in part:
                         raise EngineError(f"{self.name}: the server behind it failed")
@@ -91,12 +145,23 @@ class Upstream:
                         if choice.get("finish_reason"):
                             why, ended = "length" if choice["finish_reason"] == "length" else "stop", True
         except TimeoutError as e:
-            raise EngineError(f"{self.name}: the server behind it said nothing for {wait:.0f} s") from e
+            self._mute += wait == self._silence_s
+            silent = f"{self.name}: the server behind it said nothing for {wait:.0f} s"
+            raise EngineLost(silent, RETRY_S) from e
         except HttpStatus as e:
-            raise _error(self.name, e) from e
-        except (HttpError, ValueError, TypeError, AttributeError) as e:
+            if isinstance(failure := _error(self.name, e), EngineBusy):
+                self._heard, self._mute = loop.time(), 0
+            raise failure from e
+        except HttpError as e:
+            self._heard = -math.inf
+            # Only the kind: a client need not know where it is.
+            kind = type(e.__cause__ or e).__name__
+            raise EngineLost(f"{self.name}: the server behind it is gone ({kind})", RETRY_S) from e
+        except (ValueError, TypeError, AttributeError) as e:
             # Only the kind: what a server writes may quote the prompt.
             raise EngineError(f"{self.name}: the server behind it failed ({type(e).__name__})") from e
+        finally:
+            self._at_work -= 1
         if not ended:
             raise EngineError(f"{self.name}: the server behind it broke off")
         cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
@@ -149,4 +214,6 @@ def _error(name: str, failed: HttpStatus) -> Exception:
     if failed.status in (429, 503):
         wait = RETRY_S if failed.retry_after_s is None else failed.retry_after_s
         return EngineBusy(f"{name}: the server behind it takes no more now", wait)
+    if failed.status in GATEWAY:
+        return EngineLost(f"{name}: the server behind it is gone (status {failed.status})", RETRY_S)
     return EngineError(f"{name}: the server behind it answered with status {failed.status}")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from os1_cloud.engines import BadImage, BadSchema, EngineError, TooLong
+from os1_cloud.engines import BadImage, BadSchema, EngineError, EngineLost, TooLong
 from os1_cloud.engines.frames import HEAD, Frame, lengths, pack
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,10 @@ class Worker:
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
         self._number = self._jobs = self._first_bytes = 0
+        self._load_s = 0.0
+        self._broken = ""
+        """Why it could not be started when that was tried last."""
+        self._closed = False
         self._renewal: asyncio.Task[None] | None = None
 
     @property
@@ -82,8 +86,21 @@ class Worker:
         async with self._turn:
             await self._start()
 
+    async def check(self) -> None:
+        """Finds a process that died while nobody asked, and starts another.
+
+        Raises:
+            EngineError: the last try to start it failed.
+        """
+        dead = self._process is None or self._process.returncode is not None
+        if dead and not self._turn.locked():
+            self._renew_soon()
+        if self._broken:
+            raise EngineError(self._broken)
+
     def close(self) -> None:
         """Ends the process, and starts no other by itself."""
+        self._closed = True
         if self._renewal is not None:
             self._renewal.cancel()
         self._kill()
@@ -98,12 +115,19 @@ class Worker:
         """The parts of a job's result. Closing the iterator stops the job and returns once it has stopped.
 
         Raises:
-            EngineError: the worker failed or died; the next job finds a new one.
+            EngineError: the worker failed.
+            EngineLost: it died, or does not start; the next job finds a new one, or tries again.
             TooLong, BadSchema, BadImage: the model says so.
         """
         async with self._turn:
             if self._process is None or self._process.returncode is not None:
-                await self._start()
+                try:
+                    await self._start()
+                except EngineError as e:
+                    raise EngineLost(str(e), self._load_s) from e
+                except asyncio.CancelledError:
+                    self._renew_soon()  # else questions in a hurry might stop each try
+                    raise
             self._number += 1
             number, ended = self._number, False
             try:
@@ -119,7 +143,7 @@ class Worker:
             except EOFError as e:
                 self._kill()
                 ended = True
-                raise EngineError(f"{self.name}: its worker process died") from e
+                raise EngineLost(f"{self.name}: its worker process died", self._load_s) from e
             finally:
                 if not ended:
                     await asyncio.shield(self._stop(number))
@@ -137,28 +161,36 @@ class Worker:
             self._kill()
 
     async def _start(self) -> None:
+        began = asyncio.get_running_loop().time()
         self._kill()
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "os1_cloud.engines.child",
-            json.dumps(self._spec),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
         self.starts, self._jobs, self._first_bytes = self.starts + 1, 0, 0
         try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "os1_cloud.engines.child",
+                json.dumps(self._spec),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
             message, _ = await self._receive()
-        except EOFError as e:
-            self._kill()
-            raise EngineError(f"{self.name}: its worker process died while it loaded") from e
+        except OSError as e:
+            message = {"op": "failed", "why": e.strerror}
+        except EOFError:
+            message = {"op": "died"}
         except BaseException:
             self._kill()
             raise
+        finally:
+            self._load_s = asyncio.get_running_loop().time() - began
+        if message["op"] == "ready":
+            self.facts, self._broken = message, ""
+            return
+        self._kill()
+        self._broken = f"{self.name}: its worker process died while it loaded"
         if message["op"] == "failed":
-            self._kill()
-            raise EngineError(f"{self.name} cannot be loaded: {message['why']}")
-        self.facts = message
+            self._broken = f"{self.name} cannot be loaded: {message['why']}"
+        raise EngineError(self._broken)
 
     def _job_done(self) -> None:
         self._jobs += 1
@@ -170,13 +202,19 @@ class Worker:
         ):
             log.info("%s: its worker is replaced after %d jobs, %d MB", self.name, self._jobs, used // 2**20)
             self._kill()
+        if self._process is None:
             # At once, not with the next question: nobody should wait for a model to load.
+            self._renew_soon()
+
+    def _renew_soon(self) -> None:
+        if not self._closed:
             self._renewal = asyncio.ensure_future(self._renew())
 
     async def _renew(self) -> None:
         try:
             async with self._turn:
-                if self._process is None:  # else a question that waited has started it
+                # Else a question that waited has started it.
+                if not self._closed and (self._process is None or self._process.returncode is not None):
                     await self._start()
         except EngineError as e:
             log.error("%s", e)

@@ -10,7 +10,18 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, Final, Literal
 
-from os1_cloud.engines import BadImage, BadSchema, EngineError, Finished, Piece, Prompt, TooLong, Turn
+from os1_cloud.engines import (
+    BadImage,
+    BadSchema,
+    EngineBusy,
+    EngineError,
+    EngineLost,
+    Finished,
+    Piece,
+    Prompt,
+    TooLong,
+    Turn,
+)
 
 DONE: Final = "done"
 FAILED: Final = "failed"
@@ -19,6 +30,7 @@ BEAT_S: Final = 0.3
 SILENCE_S: Final = 1.5
 """A replica that is silent for so long is taken for lost: five beats, so that one slow one is not."""
 Parcel = str | bytes | tuple[Any, ...] | None
+_LOST: dict[str, type[EngineLost]] = {c.__name__: c for c in (EngineLost, EngineBusy)}
 _FAILURES: dict[str, type[Exception]] = {c.__name__: c for c in (TooLong, BadSchema, BadImage, EngineError)}
 
 
@@ -41,10 +53,12 @@ def write_part(part: Piece | Finished) -> str | tuple[Any, ...]:
     return (DONE, part.why, part.prompt_tokens, part.answer_tokens, part.cached_tokens)
 
 
-def write_failure(failure: Exception) -> tuple[str, str, str]:
-    """The end of an answer that failed. What is not an engine's own exception goes without its words: they
-    may quote the prompt."""
+def write_failure(failure: Exception) -> tuple[Any, ...]:
+    """The end of an answer that failed: its kind, its words, and when to come back where that is known. What
+    is not an engine's own exception goes without its words: they may quote the prompt."""
     kind = type(failure).__name__
+    if isinstance(failure, EngineLost):
+        return (FAILED, kind, str(failure), failure.retry_after_s)
     if kind in _FAILURES:
         return (FAILED, kind, str(failure))
     return (FAILED, EngineError.__name__, f"the replica failed ({kind})")
@@ -54,8 +68,10 @@ def read_end(end: tuple[Any, ...]) -> Finished | None:
     """What the last parcel says; None: it is over and there is nothing to say.
 
     Raises:
-        EngineError, TooLong, BadSchema, BadImage: the answer failed.
+        EngineError, EngineLost, EngineBusy, TooLong, BadSchema, BadImage: the answer failed.
     """
+    if end[0] == FAILED and end[1] in _LOST:
+        raise _LOST[end[1]](*end[2:4])
     if end[0] == FAILED:
         raise _FAILURES.get(end[1], EngineError)(end[2])
     if len(end) == 1:

@@ -6,15 +6,21 @@ deploy makes deployments of these classes. Methods are generators of parcels (se
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
-from os1_cloud.engines import Engine, Recognizer, Voice, sees, slots
+from os1_cloud.engines import Engine, EngineError, Recognizer, Voice, check, sees, slots
 from os1_cloud.ray.parcels import BEAT_S, DONE, Parcel, read_prompt, write_failure, write_part
 from os1_cloud.ray.pressure import Pressures
 
+log = logging.getLogger(__name__)
+START_S = 600.0
+"""For an engine that is started to answer."""
+WAIT_S = 2.0
+"""Between two looks whether it does."""
 _END = object()
 
 
@@ -28,10 +34,35 @@ class _Replica:
 
     async def reconfigure(self, config: dict[str, Any]) -> None:
         """Called by Serve before the first question, and when its `user_config` changes (nothing is set so:
-        it is the hook that may await)."""
-        if not self._loaded and hasattr(self._engine, "start"):
+        it is the hook that may await).
+
+        Raises:
+            EngineError: the engine cannot be loaded, or does not answer within `START_S`.
+        """
+        if self._loaded:
+            return
+        if hasattr(self._engine, "start"):
             await self._engine.start()
-        self._loaded = True
+        # Serve gives up a deployment whose first replicas fail a few times, and an upstream server may come
+        # later.
+        end = asyncio.get_running_loop().time() + START_S
+        while not self._loaded:
+            try:
+                await check(self._engine)
+                self._loaded = True
+            except EngineError as e:
+                if asyncio.get_running_loop().time() > end:
+                    raise
+                log.warning("%s; waits for it", e)
+                await asyncio.sleep(WAIT_S)
+
+    async def check_health(self) -> None:
+        """Called by Serve every two seconds; after three failures in a row it replaces the replica.
+
+        Raises:
+            EngineError: the engine cannot answer, though it is not merely busy.
+        """
+        await check(self._engine)
 
     async def facts(self) -> dict[str, Any]:
         """What a front door has to know."""
