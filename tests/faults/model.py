@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 from os1_edge.offload.engine import Message
 from os1_edge.offload.far import Accepted, FarError, Finished, Probed, Question, Step, Stranger, Text
 from os1_edge.offload.network import Quiet
+from os1_edge.offload.offers import IMAGES, PREFIX, RESUME, Offers
 
 MSS = 1448
 WORDS = 12
 ANSWER = "".join(f"w{n} " for n in range(WORDS))
+ALL = Offers(features=frozenset({RESUME, PREFIX, IMAGES}))
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,10 @@ class Model:
         at = arrives + self.path.one_way(80, self.chance)
         steps = [(at, Step(1, Accepted()))]
         writes = arrives + self.first_s * math.exp(self.chance.gauss(0, 0.2))
-        for number in range(WORDS):
+        begin = question.prefix.count(" ")
+        for number in range(begin, WORDS):
             at = max(at, writes + self.path.one_way(120, self.chance))
-            steps.append((at, Step(number + 2, Text(f"w{number} "))))
+            steps.append((at, Step(number - begin + 2, Text(f"w{number} "))))
             writes += self.word_s
         steps.append((at, Step(WORDS + 2, Finished())))
         self._answers = {question.request_id: steps}
@@ -123,7 +126,7 @@ class Model:
             raise FarError("unreachable", "no answer")
         self._refuse()
         await asyncio.sleep(whole)
-        return Probed(took, padding, self.fault(self._now()) == "draining")
+        return Probed(took, padding, self.fault(self._now()) == "draining", offers=ALL)
 
     async def diagnose(self, timeout_s: float) -> Stranger:
         return "forged" if self.fault(self._now()) == "captive" else ""

@@ -81,7 +81,7 @@ class Scripted:
         self.begun.set()
         try:
             await asyncio.sleep(self.first_s + self.jitter_s * random.random())
-            for number in range(WORDS):
+            for number in range(prompt.prefix.count(" "), WORDS):
                 yield Piece(f"w{number} ")
                 await asyncio.sleep(self.word_s)
             yield Finished("stop", 7, WORDS)

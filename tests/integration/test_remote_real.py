@@ -155,7 +155,7 @@ def test_a_lost_engine_behind_a_good_link_is_not_taken_for_a_lost_link() -> None
     async def go() -> None:
         async with serving(Counting(breaks_after=2, lost=True)) as address:
             found = await failure(address)
-        assert (found.kind, str(found)) == ("broken", "offload server: unavailable")
+        assert (found.kind, str(found)) == ("gone", "offload server: unavailable")
 
     asyncio.run(go())
 

@@ -29,7 +29,7 @@ from os1_edge.config import Config
 from os1_edge.converse.prompt import examples, system_message
 from os1_edge.offload.budget import RACES
 from os1_edge.offload.engine import Message
-from os1_edge.offload.remote import ROLES
+from os1_edge.offload.wire import ROLES
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import assist_pb2_grpc
 

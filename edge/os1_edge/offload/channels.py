@@ -1,4 +1,4 @@
-"""Connections to one server: one for questions with their pictures, one for the small things beside them.
+"""Connections to a server: one for questions with their pictures, one for the small things beside them.
 
 Two, since under loss all streams of one TCP connection wait for the packet that is missing: a probe or a
 cancellation must not wait behind a picture.
@@ -11,7 +11,7 @@ import json
 import os
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 # Else gRPC's own core writes a line for each failed handshake; an outage is told of once, by us.
@@ -21,6 +21,7 @@ import grpc
 
 from os1_edge.offload.engine import EngineError
 from os1_edge.offload.far import Stranger
+from os1_edge.offload.offers import Offers
 
 RETRIED = [
     {"service": "os1.assist.v1.Assist", "method": "Cancel"},
@@ -73,12 +74,22 @@ REPLACED = 8
 """Pairs that may still be ending; beyond that the oldest is cut."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pair:
-    """Two channels."""
+    """Two channels to one address. Behind a name there may be several servers, so that even the two may end
+    at different ones."""
 
     bulk: Any
     control: Any
+    number: int = 0
+    """Of the address."""
+    offers: Offers | None = None
+    """What the server at the end of ``control`` said that it is."""
+    greeted_at: float = float("-inf")
+    """When it said so, by the loop's clock."""
+    greeting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    failed: bool = False
+    """Nobody answers at the other end, or not much longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,46 +103,92 @@ class Trust:
     certificate: bytes | None = None
 
 
-class Channels:
-    """The newest pair, and those that it replaced. Use it in one loop."""
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens."""
 
-    def __init__(self, server: str, trust: Trust) -> None:
-        """``server``: host:port; on this machine it is spoken to in plain text, unless ``trust`` has roots.
+    host: str
+    """Without the brackets of an IPv6 address."""
+    port: int
 
-        Raises:
-            EngineError: the address has no port.
-        """
-        host, colon, port = server.rpartition(":")
-        if not colon or not host or not port.isdigit():
-            raise EngineError(f"{server!r} is no address of a server; write HOST:PORT")
-        self._server, self._trust = server, trust
-        self._host, self._port = host.strip("[]"), int(port)
-        self._pair: Pair | None = None
-        self._ending: list[asyncio.Task[None]] = []
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
-    def plain(self) -> bool:
-        """Whether nothing leaves this machine, and no certificate is asked for."""
-        here = self._host in ("localhost", "::1") or self._host.startswith("127.")
-        return here and self._trust.roots is None
+    def here(self) -> bool:
+        """Whether it is this machine."""
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+
+
+ADDRESSES = 16
+"""Of one setting: more than a place has front doors; each may cost a second of looking for a way."""
+
+
+def addresses(server: str) -> tuple[Address, ...]:
+    """``HOST:PORT``, or several with commas between them: servers that stand for each other, the first first.
+
+    Raises:
+        EngineError: one has no port, or there are too many.
+    """
+    found = []
+    for each in server.split(","):
+        host, colon, port = each.strip().rpartition(":")
+        if not colon or not host or not port.isdigit():
+            raise EngineError(f"{each.strip()!r} is no address of a server; write HOST:PORT")
+        found.append(Address(host.strip("[]"), int(port)))
+    if len(found) > ADDRESSES:
+        raise EngineError(
+            f"{len(found)} addresses of servers; name {ADDRESSES} at most, or a balancer before them"
+        )
+    return tuple(found)
+
+
+class Channels:
+    """The newest pair, and those that it replaced. Use it in one loop.
+
+    One address is kept to until it fails, and all addresses of its name are gRPC's to try (pick_first). Then
+    a new pair goes to the next: nothing is balanced here.
+    """
+
+    def __init__(self, server: str, trust: Trust) -> None:
+        """``server``: see ``addresses``; on this machine it is spoken to in plain text, unless ``trust`` has
+        roots.
+
+        Raises:
+            EngineError: an address is none.
+        """
+        self._addresses, self._trust = addresses(server), trust
+        self._pair: Pair | None = None
+        self._next = self._tried = 0
+        """Number of the address that a new pair goes to; ``_tried``: that the newest went to."""
+        self._ending: list[asyncio.Task[None]] = []
 
     @property
     def pair(self) -> Pair:
         """The newest."""
         if self._pair is None:
-            self._pair = self.open()
+            self._pair = self._opened(self._next)
         return self._pair
 
     def open(self) -> Pair:
-        """A new pair, not connected yet."""
-        return Pair(self._channel("bulk"), self._channel("control"))
+        """A new pair, not connected yet: to the address in use, unless that one failed, then each time to the
+        next."""
+        pair = self._opened(self._next)
+        self._next = self._after(pair)
+        return pair
 
     def adopt(self, pair: Pair) -> None:
         """Later calls take ``pair``; those on the old one go on. Its other half is connected now."""
-        old, self._pair = self._pair, pair
+        old, self._pair, self._next = self._pair, pair, pair.number
         pair.bulk.get_state(try_to_connect=True)
         if old is not None and old is not pair:
             self._end(old, GRACE_S)
+
+    def answered(self, pair: Pair, *, well: bool = True) -> None:
+        """Somebody answers at the other end of ``pair``; not ``well``: nobody, or not much longer."""
+        pair.failed = not well
+        if pair is self._pair:
+            self._next = pair.number if well else self._after(pair)
 
     def discard(self, pair: Pair) -> None:
         """``pair`` was never adopted."""
@@ -148,7 +205,8 @@ class Channels:
 
     async def stranger(self, timeout_s: float) -> Stranger:
         """What is wrong with whoever answers at the server's address, or with this device in their eyes."""
-        if self.plain:
+        at = self._addresses[self._tried]
+        if self._plain(at):
             return ""
         context = ssl.create_default_context(
             cadata=self._trust.roots.decode("ascii", "replace") if self._trust.roots else None
@@ -157,7 +215,7 @@ class Channels:
         writer: asyncio.StreamWriter | None = None
         try:
             async with asyncio.timeout(timeout_s):
-                reader, writer = await asyncio.open_connection(self._host, self._port, ssl=context)
+                reader, writer = await asyncio.open_connection(at.host, at.port, ssl=context)
                 # In HTTP/2 a server speaks first, unless it hangs up on a client without a certificate.
                 return "" if await reader.read(1) else "barred"
         except ssl.SSLCertVerificationError as e:
@@ -172,13 +230,24 @@ class Channels:
                 with suppress(OSError, ssl.SSLError, TimeoutError):
                     await asyncio.wait_for(writer.wait_closed(), 0.2)
 
-    def _channel(self, kind: Literal["bulk", "control"]) -> Any:
+    def _after(self, pair: Pair) -> int:
+        return (pair.number + 1) % len(self._addresses)
+
+    def _plain(self, at: Address) -> bool:
+        """Whether nothing leaves this machine, and no certificate is asked for."""
+        return at.here and self._trust.roots is None
+
+    def _opened(self, number: int) -> Pair:
+        at, self._tried = self._addresses[number], number
+        return Pair(self._channel(at, "bulk"), self._channel(at, "control"), number)
+
+    def _channel(self, at: Address, kind: Literal["bulk", "control"]) -> Any:
         options = (*OPTIONS, ("grpc.keepalive_time_ms", PING_MS[kind]))
-        if self.plain:
-            return grpc.aio.insecure_channel(self._server, options)
+        if self._plain(at):
+            return grpc.aio.insecure_channel(str(at), options)
         trust = self._trust
         credentials = grpc.ssl_channel_credentials(trust.roots, trust.key, trust.certificate)
-        return grpc.aio.secure_channel(self._server, credentials, options)
+        return grpc.aio.secure_channel(str(at), credentials, options)
 
     def _end(self, pair: Pair, grace_s: float | None) -> None:
         self._ending = [task for task in self._ending if not task.done()]

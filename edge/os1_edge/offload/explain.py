@@ -41,6 +41,9 @@ def _status(status: dict[str, Any]) -> Iterator[str]:
     yield f"The link is {status.get('link')} ({status.get('why')}){costs}."
     if status.get("breaker_open"):
         yield "The server failed too often; a probe has to succeed before it is asked again."
+    if server := status.get("server"):
+        node, version, *models = server
+        yield f"The server {node or 'there'} has version {version} and answers with {', '.join(models)}."
     if (rtt := status.get("rtt_s")) is not None:
         deviation, up = status.get("rtt_deviation_s", 0.0), status.get("uplink_bytes_s", 0)
         yield (

@@ -9,10 +9,12 @@ from typing import Literal, Protocol
 from os1_edge.offload.budget import Budget
 from os1_edge.offload.engine import EngineError, Message, Schema, Task
 from os1_edge.offload.network import Around
+from os1_edge.offload.offers import Offers
 
-Failure = Literal["unreachable", "busy", "late", "refused", "unfit", "lost", "broken"]
-"""Of a call: no way to the server; it has too much to do; it cannot keep the budget; it does not know this
-wearer; it does not take this question; what was to be resumed is gone; its engine failed."""
+Failure = Literal["unreachable", "busy", "ending", "late", "refused", "unfit", "lost", "gone", "broken"]
+"""Of a call: no way to the server; it has too much to do; it ends soon; it cannot keep the budget; it does
+not know this wearer; it does not take this question; it has no such answer, or no longer; the machine behind
+it that had the question is gone; its engine failed."""
 
 
 Stranger = Literal["", "forged", "outdated", "barred"]
@@ -47,6 +49,11 @@ class Question:
     """Seconds of the budget that were spent before it is asked."""
     prime: bool = False
     """Only to be read: a question that begins like it may follow."""
+    prefix: str = field(default="", repr=False)
+    """What the wearer has of the answer already: it is gone on with and not said again."""
+    attempt: int = 0
+    """How often it was asked before; then not over a connection that failed, nor at its address if there is
+    another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +107,13 @@ class Probed:
     padding: int
     draining: bool = False
     loads: Mapping[Task, TaskLoad] = field(default_factory=dict)
+    offers: Offers | None = None
+    """What the server is, once it was asked; it is not with the first probe of a connection."""
 
 
 class Far(Protocol):
-    """One server behind two channels: questions with their pictures on one, the small things on the other."""
+    """A server, or several that stand for each other, behind two channels: questions with their pictures on
+    one, the small things on the other."""
 
     name: str
     around: Around

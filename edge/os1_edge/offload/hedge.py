@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from os1_edge.clock import Clock
 from os1_edge.offload.engine import EngineError
@@ -27,8 +27,9 @@ GAP_S, GAPS = 0.4, 4.0
 TICK_S = 0.001
 """Waits below this are over: less may not move a clock on."""
 
-RESUME_S = 1.0
-"""The device goes on where the server is not back within this; the wearer still hears the last clause."""
+
+class Silent(EngineError):
+    """The device has nothing to say."""
 
 
 class Asked:
@@ -74,22 +75,26 @@ class Asked:
         self._gap_s += 0.25 * (self._clock.now() - began - self._gap_s)
         return text
 
-    async def resume(self) -> bool:
-        """Picks up an answer that broke off; whether the server goes on with it within ``RESUME_S``."""
+    async def resume(self, within_s: float) -> None:
+        """Picks up an answer that broke off.
+
+        Raises:
+            FarError: the server does not go on with it within ``within_s``.
+        """
         began = self._clock.now()
-        while (left := began + RESUME_S - self._clock.now()) > TICK_S:
+        while (left := began + within_s - self._clock.now()) > TICK_S:
             self._steps = self._far.resume(self._question.request_id, self.node, self._seq + 1)
             try:
                 # Read here, so that a server that does not know the answer any more is found out now.
                 self._ahead = await asyncio.wait_for(anext(self._steps), left)
-                return True
+                return
             except (TimeoutError, StopAsyncIteration):
-                return False
+                break
             except FarError as e:
                 if e.kind != "unreachable":
-                    return False
+                    raise
             await asyncio.sleep(min(AGAIN_S, left))  # the other connection is being made anew
-        return False
+        raise FarError("unreachable", f"{self._far.name}: the answer is not picked up again")
 
     async def _next(self, patience_s: float | None = None) -> str | None:
         while True:
@@ -146,8 +151,25 @@ class Outcome:
     """Whether both were at work at the same time."""
 
 
+class Answering(Protocol):
+    """A server's side of a race."""
+
+    @property
+    def taken_s(self) -> float | None:
+        """See ``Asked``."""
+        ...
+
+    async def first(self) -> str | None:
+        """See ``Asked``."""
+        ...
+
+    async def drop(self) -> None:
+        """See ``Asked``."""
+        ...
+
+
 async def race(
-    asked: Asked,
+    asked: Answering,
     begin_near: Callable[[], AsyncGenerator[str, None]],
     decision: Decision,
     clock: Clock,
@@ -222,7 +244,7 @@ async def _ended(first: asyncio.Task[Any], rest: Callable[[], Awaitable[None]]) 
     await rest()
 
 
-def _left(decision: Decision, asked: Asked, waited_s: float, *, failed: bool) -> float | None:
+def _left(decision: Decision, asked: Answering, waited_s: float, *, failed: bool) -> float | None:
     """Seconds until the device begins; ``None``: it does not."""
     if failed:
         return 0.0
@@ -238,4 +260,4 @@ async def _text(near: AsyncGenerator[str, None]) -> str:
     try:
         return await anext(near)
     except StopAsyncIteration:
-        raise EngineError("the device has nothing to say") from None
+        raise Silent("the device has nothing to say") from None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import os
 import uuid
 from collections.abc import AsyncGenerator
@@ -15,35 +13,16 @@ from typing import Any
 
 import grpc
 
-from os1_edge.offload.channels import Channels, Trust
-from os1_edge.offload.engine import EngineError, Task
-from os1_edge.offload.far import (
-    Accepted,
-    Alive,
-    Failure,
-    FarError,
-    Finished,
-    Probed,
-    Question,
-    Step,
-    Stranger,
-    TaskLoad,
-    Text,
-)
+from os1_edge import __version__
+from os1_edge.offload.channels import Channels, Pair, Trust
+from os1_edge.offload.engine import EngineError
+from os1_edge.offload.far import FarError, Probed, Question, Step, Stranger, Text
 from os1_edge.offload.network import Around, Linux
+from os1_edge.offload.offers import PREFIX
 from os1_edge.offload.spans import Spans
+from os1_edge.offload.wire import failure, read_hello, read_probe, read_step, write_ask
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1 import assist_pb2_grpc, edge_pb2, edge_pb2_grpc
-
-TASKS: dict[Task, pb.Task.ValueType] = {
-    "reply": pb.TASK_REPLY,
-    "caption": pb.TASK_CAPTION,
-    "context": pb.TASK_CONTEXT,
-    "plan": pb.TASK_PLAN,
-    "consolidate": pb.TASK_CONSOLIDATE,
-}
-
-ROLES = {"system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT}
 
 CANCEL_S = 5.0
 """For a Cancel to come through; the server's own grace is over by then anyway."""
@@ -51,27 +30,15 @@ CANCEL_S = 5.0
 RESUMED_S = 30.0
 """For the rest of an answer that was picked up again."""
 
-REFUSAL = "os1-refusal-bin"
+HELLO_S = 1.0
+"""For a server to say what it is. Nobody waits for it but an answer that goes on at a new connection."""
 
-KINDS: dict[grpc.StatusCode, Failure] = {
-    grpc.StatusCode.UNAVAILABLE: "unreachable",
-    grpc.StatusCode.CANCELLED: "unreachable",  # not by us
-    grpc.StatusCode.DEADLINE_EXCEEDED: "unreachable",
-    grpc.StatusCode.RESOURCE_EXHAUSTED: "busy",
-    grpc.StatusCode.UNAUTHENTICATED: "refused",
-    grpc.StatusCode.PERMISSION_DENIED: "refused",
-    grpc.StatusCode.INVALID_ARGUMENT: "unfit",
-    grpc.StatusCode.FAILED_PRECONDITION: "unfit",
-    grpc.StatusCode.UNIMPLEMENTED: "unfit",
-    grpc.StatusCode.ABORTED: "unfit",
-    grpc.StatusCode.NOT_FOUND: "lost",
-    grpc.StatusCode.OUT_OF_RANGE: "lost",
-}
-"""Any other is "broken"."""
+GREETED_S = 600.0
+"""After this it is asked again: gRPC connects anew by itself, maybe to a server of another release."""
 
 
 class RemoteEngine:
-    """One server; see ``Far``."""
+    """A server; see ``Far``."""
 
     name = "offload server"
 
@@ -84,7 +51,8 @@ class RemoteEngine:
         spans: Spans | None = None,
     ) -> None:
         """Args:
-            server: ``host:port``. A server on this machine is asked in plain text.
+            server: ``host:port``, or several with commas between them: while one fails, the next is asked. A
+                server on this machine is asked in plain text.
             token: the wearer's, sent with each call.
             trust: whom to believe.
             around: hints; None: Linux's.
@@ -106,58 +74,67 @@ class RemoteEngine:
 
     async def ask(self, question: Question) -> AsyncGenerator[Step, None]:
         """See ``Far``."""
-        budget = question.budget
-        request = pb.AskRequest(
-            request_id=question.request_id,
-            # A session's prompts share their beginning; those of other tasks would push it out.
-            session_id=f"{self._session}.{question.task}",
-            budget=pb.Budget(
-                first_token_ms=round(budget.first_token_s * 1000),
-                total_ms=round(budget.total_s * 1000),
-                elapsed_ms=round(question.spent_s * 1000),
-            ),
-            task=TASKS[question.task],
-            turns=[pb.Turn(role=ROLES[m.role], text=m.text) for m in question.messages],
-            images=[_image(image) for m in question.messages for image in m.images],
-            max_tokens=question.max_tokens,
-            json_schema=json.dumps(question.schema) if question.schema is not None else "",
-            hedged=question.hedged,
-            prime=question.prime,
-            background=question.prime,  # to a server that knows no prime
-        )
-        left = max(budget.total_s - question.spent_s, 0.001)
-        stub = assist_pb2_grpc.AssistStub(self._channels.pair.bulk)
+        pair = self._channels.pair
+        if question.attempt and pair.failed:
+            pair = self._channels.open()
+            self._channels.adopt(pair)
+        left = max(question.budget.total_s - question.spent_s, 0.001)
+        if question.prefix:
+            await self._greet(pair, min(left, HELLO_S))
+            if pair.offers is None:
+                raise FarError("unreachable", f"{self.name}: it does not say what it is")
+            if PREFIX not in pair.offers.features:
+                raise FarError("unfit", f"{self.name}: it goes on with no answer that others began")
+        request = write_ask(question, self._session, pair.offers)
+        stub = assist_pb2_grpc.AssistStub(pair.bulk)
         with self._spans.asking(question) as asking:
             metadata = (*self._metadata, ("traceparent", asking.traceparent))
             # Closed here, not by the garbage collector: that is what ends the call.
-            async with aclosing(self._steps(stub.Ask(request, metadata=metadata, timeout=left))) as steps:
+            call = stub.Ask(request, metadata=metadata, timeout=left)
+            async with aclosing(self._steps(call, pair)) as steps:
                 async for step in steps:
                     if isinstance(step.event, Text):
                         asking.answered()
                     yield step
 
     async def resume(self, request_id: str, node: str, from_seq: int) -> AsyncGenerator[Step, None]:
-        """See ``Far``. On the control channel: the other one broke off a moment ago."""
-        stub = assist_pb2_grpc.AssistStub(self._channels.pair.control)
+        """See ``Far``. On the control channel, as the other one broke off a moment ago; but the two may lead
+        to different servers of one name."""
+        pair, begun = self._channels.pair, False
         request = pb.ResumeRequest(request_id=request_id, from_seq=from_seq)
-        call = stub.Resume(request, metadata=self._to(node), timeout=RESUMED_S)
-        async with aclosing(self._steps(call)) as steps:
-            async for step in steps:
-                yield step
+        self._channels.answered(pair, well=False)  # until it does
+        for channel in (pair.control, pair.bulk):
+            stub = assist_pb2_grpc.AssistStub(channel)
+            call = stub.Resume(request, metadata=self._to(node), timeout=RESUMED_S)
+            try:
+                async with aclosing(self._steps(call, pair)) as steps:
+                    async for step in steps:
+                        if not begun:
+                            begun = True
+                            self._channels.answered(pair)
+                        yield step
+                return
+            except FarError as e:
+                if e.kind != "unreachable":
+                    self._channels.answered(pair, well=e.kind != "ending")
+                if begun or e.kind != "lost" or channel is pair.bulk:
+                    raise
 
     async def cancel(self, request_id: str, node: str) -> None:
         """See ``Far``."""
-        stub = assist_pb2_grpc.AssistStub(self._channels.pair.control)
-        request = pb.CancelRequest(request_id=request_id)
+        pair, request = self._channels.pair, pb.CancelRequest(request_id=request_id)
         with suppress(grpc.aio.AioRpcError):  # the server's own grace ends it
-            await stub.Cancel(request, metadata=self._to(node), timeout=CANCEL_S)
+            for channel in (pair.control, pair.bulk):
+                stub = assist_pb2_grpc.AssistStub(channel)
+                if (await stub.Cancel(request, metadata=self._to(node), timeout=CANCEL_S)).stopped:
+                    return
 
     async def probe(self, padding: int, timeout_s: float, *, fresh: bool = False) -> Probed:
         """See ``Far``."""
         pair = self._channels.open() if fresh else self._channels.pair
         adopted = not fresh
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s) as patience:
                 if fresh:  # a call fails as soon as the connection's first try has
                     await self._probed(pair.control, 0, timeout_s)
                 began = perf_counter()
@@ -166,19 +143,19 @@ class RemoteEngine:
             if fresh:
                 self._channels.adopt(pair)
                 adopted = True
-        except TimeoutError:
+        except (FarError, TimeoutError) as e:
+            self._channels.answered(pair, well=False)
+            if isinstance(e, FarError):
+                raise
             raise FarError("unreachable", f"{self.name}: no answer to a probe") from None
         finally:
             if not adopted:
                 self._channels.discard(pair)
-        loads: dict[Task, TaskLoad] = {}
-        by_number = {number: task for task, number in TASKS.items()}
-        for load in reply.load.tasks:
-            if (task := by_number.get(load.task)) is not None:
-                loads[task] = _load(load)
-        if not loads and reply.load.first_token_ms:  # a server that does not tell them apart
-            loads = dict.fromkeys(TASKS, _load(reply.load))
-        return Probed(took, reply.received_bytes, reply.load.draining, loads)
+        self._channels.answered(pair, well=not reply.load.draining)
+        left = (patience.when() or 0.0) - asyncio.get_running_loop().time()
+        if not fresh and left > 0:  # that there is a way is not to be known later for it
+            await self._greet(pair, min(left, HELLO_S), reply.node)
+        return read_probe(reply, took, pair.offers)
 
     async def diagnose(self, timeout_s: float) -> Stranger:
         """See ``Far``."""
@@ -194,62 +171,44 @@ class RemoteEngine:
         try:
             return await call
         except grpc.aio.AioRpcError as e:
-            raise _failure(e) from None
+            raise failure(e) from None
         finally:
             call.cancel()
 
-    async def _steps(self, call: Any) -> AsyncGenerator[Step, None]:
+    async def _greet(self, pair: Pair, timeout_s: float, node: str = "") -> None:
+        """Asks the server what it is, unless it has said so lately. ``node``: who answers there now."""
+        async with pair.greeting:
+            now, known = asyncio.get_running_loop().time(), pair.offers
+            if known is not None and now - pair.greeted_at < GREETED_S and node in ("", known.node):
+                return
+            call = edge_pb2_grpc.EdgeStub(pair.control).Hello(
+                edge_pb2.HelloRequest(client_version=__version__[:32]),
+                metadata=self._metadata,
+                timeout=timeout_s,
+            )
+            try:
+                pair.offers, pair.greeted_at = read_hello(await call), now
+            except grpc.aio.AioRpcError:
+                pair.offers = None  # it may be another by now
+            finally:
+                call.cancel()
+
+    async def _steps(self, call: Any, pair: Pair) -> AsyncGenerator[Step, None]:
         try:
             while (event := await call.read()) is not grpc.aio.EOF:
-                if (step := _step(event)) is not None:
+                if (step := read_step(event)) is not None:
                     yield step
         except grpc.aio.AioRpcError as e:
-            raise _failure(e) from None
+            told = failure(e)
+            if told.kind in ("unreachable", "ending"):
+                self._channels.answered(pair, well=False)
+            raise told from None
         finally:
             call.cancel()  # a dropped call is never cancelled by itself (grpc#43462)
 
     def _to(self, node: str) -> tuple[tuple[str, str], ...]:
         """Metadata that leads to the server that has the question."""
         return (*self._metadata, ("os1-node", node)) if node else self._metadata
-
-
-def _step(event: Any) -> Step | None:
-    match event.WhichOneof("event"):
-        case "accepted":
-            return Step(event.seq, Accepted(event.accepted.node))
-        case "delta":
-            return Step(event.seq, Text(event.delta.text))
-        case "progress":
-            return Step(event.seq, Alive())
-        case "done":
-            return Step(event.seq, Finished())
-    return None  # a newer server's
-
-
-def _load(load: Any) -> TaskLoad:
-    deviation = getattr(load, "deviation_ms", load.first_token_ms / 2)
-    return TaskLoad(load.wait_ms / 1000, load.first_token_ms / 1000, deviation / 1000)
-
-
-def _image(data: bytes) -> pb.Image:
-    kind = "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
-    return pb.Image(data=data, media_type=kind, sha256=hashlib.sha256(data).digest())
-
-
-def _failure(error: grpc.aio.AioRpcError) -> FarError:
-    """What became of a call. Only the code is told: a server's words may quote the prompt."""
-    kind, retry_after_s = KINDS.get(error.code(), "broken"), 0.0
-    for name, value in error.trailing_metadata() or ():
-        if name == REFUSAL and isinstance(value, bytes):
-            refusal = pb.Refusal.FromString(value)
-            retry_after_s = max(refusal.retry_after_ms, refusal.expected_ms) / 1000
-            if refusal.reason in (pb.REASON_TOO_LATE, pb.REASON_EXPIRED):
-                kind = "late"
-            elif refusal.reason == pb.REASON_DRAINING:
-                kind = "busy"
-            elif refusal.reason == pb.REASON_ENGINE_LOST:
-                kind = "broken"  # the way there is good
-    return FarError(kind, f"offload server: {error.code().name.lower().replace('_', ' ')}", retry_after_s)
 
 
 def read_secret(path: Path | None) -> bytes | None:

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 from os1_edge.offload.budget import Budget
 from os1_edge.offload.engine import LanguageEngine, Message, Task
 from os1_edge.offload.link import WHY, Link, works
+from os1_edge.offload.offers import Offers
 
 Policy = Literal["prefer-quality", "prefer-private", "prefer-battery"]
 Route = Literal["local", "cloud"]
@@ -146,6 +147,8 @@ class State:
     draining: bool = False
     serves: bool = True
     """Whether the server says that it answers questions of this kind."""
+    lacks: str = ""
+    """Why it could not take this one, whatever it has to do (``lacks``)."""
     may_hedge: bool = True
     """Whether both sides may be set to work as a rule (``budget.Allowance``)."""
     too_often: bool = False
@@ -168,10 +171,23 @@ class Job:
     rungs: tuple[tuple[int, int], ...] = ((-1, 0),)
     """(rung, bytes of the pictures), largest first."""
     background: bool = False
+    turns: int = 1
+    schema: bool = False
+    """Whether the answer obeys one."""
 
 
-def stays(state: State, job: Job) -> str | None:
-    """Why the question must not leave the device, or cannot; None: it may."""
+def lacks(offers: Offers | None, job: Job) -> str:
+    """Why the server could not take ``job``, whatever it has to do; "": it could, as far as it said."""
+    if offers is None:
+        return ""
+    least = min([size for _, size in job.rungs])
+    return offers.lacks(
+        schema=job.schema, images=job.images, turns=job.turns, up_bytes=job.text_bytes + least
+    )
+
+
+def keeps(state: State, job: Job) -> str | None:
+    """Why nothing of the question may leave the device; None: it may."""
     rules = state.rules
     if rules.policy == "prefer-private" or state.private:
         return "nothing leaves the device"
@@ -183,6 +199,13 @@ def stays(state: State, job: Job) -> str | None:
         return "pictures do not leave the device"
     if state.metered and (rules.metered == "deny" or (job.images and rules.metered == "text")):
         return "the network costs by the byte"
+    return None
+
+
+def stays(state: State, job: Job) -> str | None:
+    """Why the question must not leave the device, or cannot; None: it may."""
+    if (why := keeps(state, job)) is not None:
+        return why
     if not works(state.link):
         return state.no_way or WHY[state.link]
     if state.breaker_open:
@@ -191,6 +214,8 @@ def stays(state: State, job: Job) -> str | None:
         return "the server ends soon"
     if not state.serves:
         return f"the server has no model for a {job.task}"
+    if state.lacks:
+        return state.lacks
     if state.too_often:
         return "the server was in time too seldom of late"
     return "nothing is known of the server yet" if state.cloud is None else None
@@ -240,6 +265,13 @@ def decide(state: State, job: Job, budget: Budget) -> Decision:
         why = _words(high, within, "maybe only after")
         why += "; trying both costs battery" if frugal else "; both were tried often enough"
     return Decision("local", why)
+
+
+def sooner(decision: Decision, seconds: float) -> Decision:
+    """``decision`` when ``seconds`` of it have passed."""
+    if decision.hedge_at is None or seconds <= 0:
+        return decision
+    return replace(decision, hedge_at=max(decision.hedge_at - seconds, 0.0))
 
 
 def reads_ahead(state: State, job: Job, budget: Budget) -> tuple[bool, bool]:

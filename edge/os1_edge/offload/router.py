@@ -14,11 +14,13 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from os1_edge.clock import Clock
 from os1_edge.offload.ahead import Ahead
 from os1_edge.offload.answer import Sides, carried
+from os1_edge.offload.broken import Broken, Mend, mend
 from os1_edge.offload.budget import Allowance, Budget, budgets
 from os1_edge.offload.engine import EngineError, LanguageEngine, Message, Schema, Task
 from os1_edge.offload.far import Far, FarError, Question
@@ -27,7 +29,8 @@ from os1_edge.offload.journal import Journal, stamp
 from os1_edge.offload.ladder import Pictures, Reencode, told
 from os1_edge.offload.link import Link
 from os1_edge.offload.near import LETTERS, Near
-from os1_edge.offload.route import Decision, Job, Rules, State, decide, reads_ahead, stays
+from os1_edge.offload.offers import PRIME
+from os1_edge.offload.route import Decision, Job, Rules, State, decide, lacks, reads_ahead, sooner, stays
 from os1_edge.offload.taken import Taken
 from os1_edge.offload.watch import Watch
 
@@ -144,7 +147,8 @@ class Router:
         def here() -> AsyncGenerator[str, None]:
             return self._near.stream(messages, max_tokens, schema=schema, background=background, task=task)
 
-        job, budget = self.job(messages, task, background), self._times[task]
+        job = self.job(messages, task, background, schema=schema is not None)
+        budget = self._times[task]
         if not background:
             self.allowance.asked()
         state = self.state(job)
@@ -197,14 +201,27 @@ class Router:
         question = replace(question, messages=small, hedged=decision.hedge_at is not None, spent_s=spent)
         asked = Asked(far, question, self._clock)
         try:
-            outcome = await race(asked, here, _sooner(decision, spent), self._clock, self._leave)
+            outcome = await race(asked, here, sooner(decision, spent), self._clock, self._leave)
         except EngineError:  # the device failed too
             if asked.failure is not None:
                 self._failed(asked.failure, job, question)
             raise
         taken.first_s, taken.answered = self._clock.now() - began, outcome.winner
         self._learn(asked, outcome, job, decision, question, taken)
-        sides = Sides(asked, question, here, self._near, self._leave, self._watched.failed, taken)
+        sides = Sides(
+            far,
+            asked,
+            question,
+            began,
+            here,
+            self._near,
+            self._clock,
+            self._leave,
+            self._mend,
+            self._watched.failed,
+            partial(self._raced, taken),
+            taken,
+        )
         if outcome.winner == "local" and outcome.near is not None:
             self.decision = Decision("local", f"{taken.outcome}; {decision.reason}")
             async with aclosing(outcome.near) as near:
@@ -222,9 +239,8 @@ class Router:
     ) -> None:
         """What a race showed goes into the estimates and into the record."""
         watch, high, middle = self._watched, decision.cloud_high_s or 0.0, decision.cloud_middle_s or 0.0
-        taken.both = out.both
         if out.both:
-            self.allowance.spent()
+            self._raced(taken)
         up = job.text_bytes + sum(len(image) for m in question.messages for image in m.images)
         if asked.taken_s is not None:
             watch.took(asked.taken_s, up)
@@ -251,6 +267,14 @@ class Router:
             )
             taken.outcome = "the server was first, though the device had begun" if out.both else ""
 
+    def _raced(self, taken: Taken) -> None:
+        taken.both = True
+        self.allowance.spent()
+
+    def _mend(self, broken: Broken, question: Question, messages: Sequence[Message]) -> Mend:
+        job = self.job(messages, question.task, schema=question.schema is not None)
+        return mend(broken, self.state(job), job, self._watched.offers)
+
     def _failed(self, failure: FarError, job: Job, question: Question) -> None:
         self._watched.failed(failure.kind, failure.retry_after_s)
         if failure.kind == "late":
@@ -268,7 +292,7 @@ class Router:
             return True
         job = self.job(messages, "reply")
         here, there = reads_ahead(self.state(job), job, self._times["reply"])
-        if there and not job.images and len(self._behind) < CLOSING:
+        if there and not job.images and self._watched.knows(PRIME) and len(self._behind) < CLOSING:
             self._ahead.begin(messages)
         elif not there:
             self._ahead.stop()
@@ -302,7 +326,9 @@ class Router:
             return Decision("local", f"{len(self._behind)} questions are still ending")
         return decide(state, job, budget)
 
-    def job(self, messages: Sequence[Message], task: Task, background: bool = False) -> Job:
+    def job(
+        self, messages: Sequence[Message], task: Task, background: bool = False, *, schema: bool = False
+    ) -> Job:
         """A question without its words."""
         images = [len(image) for m in messages if m.images for image in m.images]
         return Job(
@@ -312,6 +338,8 @@ class Router:
             images=len(images),
             rungs=self._pictures.rungs(images, task),
             background=background,
+            turns=len(messages),
+            schema=schema,
         )
 
     def state(self, job: Job) -> State:
@@ -329,6 +357,7 @@ class Router:
             breaker_open=watch.breaker.open or watch.in_doubt,
             draining=watch.draining,
             serves=watch.serves(job.task),
+            lacks=lacks(watch.offers, job),
             may_hedge=self.allowance.allows,
             too_often=self.allowance.owed,
             private=self.private,
@@ -366,10 +395,3 @@ class Router:
             await asyncio.get_running_loop().run_in_executor(None, self.journal.write)
         finally:
             self._writing = False
-
-
-def _sooner(decision: Decision, seconds: float) -> Decision:
-    """``decision`` when ``seconds`` of it have passed."""
-    if decision.hedge_at is None or seconds <= 0:
-        return decision
-    return replace(decision, hedge_at=max(decision.hedge_at - seconds, 0.0))

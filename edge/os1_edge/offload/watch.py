@@ -16,6 +16,7 @@ from os1_edge.offload.estimate import Networks, PathEstimates, Quantiles
 from os1_edge.offload.far import Failure, Far, FarError, Probed, Stranger, TaskLoad
 from os1_edge.offload.link import TRANSITIONS, Event, Link, Schedule, answered, works
 from os1_edge.offload.network import NO_HINTS, Network, costs
+from os1_edge.offload.offers import Offers
 from os1_edge.offload.route import Cloud
 
 log = logging.getLogger(__name__)
@@ -88,6 +89,8 @@ class Watch:
         self.metered = self.draining = self.in_doubt = False
         """``in_doubt``: a question went unanswered, and no probe has been since."""
         self.probes = self.outages = 0
+        self.offers: Offers | None = None
+        """What the server said last that it is."""
 
     @property
     def path(self) -> PathEstimates:
@@ -161,6 +164,10 @@ class Watch:
         """Whether the server answers such questions, as far as it says."""
         return not self._loads or task in self._loads
 
+    def knows(self, feature: str) -> bool:
+        """Whether the server has an ability, as far as it says (``offers``)."""
+        return self.offers is None or feature in self.offers.features
+
     def took(self, seconds: float, up_bytes: int) -> None:
         """The server took a question after ``seconds``. No sample of the round trip, as the upload is in it,
         but one of the uplink."""
@@ -204,6 +211,9 @@ class Watch:
         now = self._clock.now()
         if kind in ("busy", "late"):
             self._busy_s, self._busy_at = max(retry_after_s, 0.5), now
+        elif kind == "ending":
+            self.draining = True
+            self._probe_now()
         elif kind == "unreachable":
             self.breaker.failed(now)
             self._silent()
@@ -230,6 +240,7 @@ class Watch:
             "network": self.network.name,
             "breaker_open": self.breaker.open,
             "draining": self.draining,
+            "server": None if (o := self.offers) is None else [o.node, o.version, *o.models],
             "rtt_s": None if rtt.srtt_s is None else round(rtt.srtt_s, 4),
             "rtt_deviation_s": round(rtt.rttvar_s, 4),
             "uplink_bytes_s": round(path.uplink.p50),
@@ -267,8 +278,9 @@ class Watch:
     async def _probe(self) -> None:
         began, network = self._clock.now(), self.network
         self.probes += 1
-        up = works(self.state)
-        event = await (self._look() if up else self._look_for_a_way())
+        up, ends = works(self.state), self.draining
+        # Behind its name, or at another address, there may be one that does not end.
+        event = await (self._look() if up and not ends else self._look_for_a_way())
         if network is not self.network:  # another's news
             return
         self._happened(event)
@@ -278,6 +290,8 @@ class Watch:
         self._schedule.probed(began, now, self.state)
         if good and not up and not self.metered and self._rate_at == float("-inf"):
             self._schedule.now(now)  # once more, with padding
+        elif good and self.draining and not ends:
+            self._schedule.now(now)
 
     async def _look(self) -> Event:
         """Probes a link that worked."""
@@ -327,7 +341,7 @@ class Watch:
             path.rtt.sample(found.rtt_s)
         path.at_s = now
         self._loads, self._loads_at = dict(found.loads), now
-        self.draining = found.draining
+        self.draining, self.offers = found.draining, found.offers or self.offers
         rtt = path.rtt.srtt_s if padding and path.rtt.srtt_s is not None else found.rtt_s
         return answered(rtt, metered=self.metered)
 
