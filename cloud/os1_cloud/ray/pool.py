@@ -119,12 +119,12 @@ class Pool:
         """Deploys what is not there and waits for a replica of each model.
 
         Raises:
-            ServeError: a model has none after `READY_S`.
+            ServeError: a model has none after `READY_S`, or after the time that its server may take.
         """
         await asyncio.to_thread(deploy, self._models)
         for model in self._models:
             handle = serve.get_app_handle(APP + model.name)
-            facts = await _facts(handle, model.name)
+            facts = await _facts(handle, model.name, max(READY_S, model.start_s if model.command else 0.0))
             self.engines[model.name] = _KINDS[kind_of(model)](model.name, handle, facts)
         await self.look()
 
@@ -172,16 +172,16 @@ class Pool:
             await asyncio.sleep(FOLLOW_S)
 
 
-async def _facts(handle: Any, name: str) -> dict[str, Any]:
+async def _facts(handle: Any, name: str, ready_s: float) -> dict[str, Any]:
     """What a replica says about itself; waits until there is one, and until it has a place free."""
     try:
-        async with asyncio.timeout(READY_S):
+        async with asyncio.timeout(ready_s):
             while True:
                 if found := await handle.broadcast("facts").results_async():
                     return dict(found[0])
                 await asyncio.sleep(0.2)
     except TimeoutError:
-        raise ServeError(f"{name}: no replica is ready after {READY_S:.0f} s; see `serve status`") from None
+        raise ServeError(f"{name}: no replica is ready after {ready_s:.0f} s; see `serve status`") from None
 
 
 def _running() -> dict[str, int]:
