@@ -33,7 +33,7 @@ DIRECT = 200
 
 async def main(spec: dict[str, Any]) -> None:
     """Serves until standard input ends."""
-    engine = Scripted(spec["first_s"], spec["token_s"], spec["slots"], stamped=spec["stamped"])
+    engine = Scripted(spec["first_s"], spec["token_s"], spec["slots"], stamped=spec.get("stamped", False))
     metrics = Metrics()
     answerer = Answerer(engine, queue=spec["queue"], watchers=[metrics])
     tokens = Tokens(spec["tokens"]) if spec["tokens"] else None
