@@ -221,6 +221,24 @@ def test_what_a_server_prints_of_a_question_is_in_no_log(
     assert "diary" not in caplog.text + "".join(capfd.readouterr())
 
 
+def test_a_keeper_holds_nothing_of_what_a_server_says_after_it_is_ready(tmp_path: Path) -> None:
+    there = tmp_path / "go"
+    program = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nprint('diary')"
+    command = [sys.executable, "-c", program, str(there)]
+    keeping = [sys.executable, "-m", "os1_cloud.engines.keeper", json.dumps(command)]
+    for words, said in (("", "diary\n"), ("ready\n", "")):
+        there.unlink(missing_ok=True)
+        with subprocess.Popen(
+            keeping, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert "pid" in json.loads(process.stdout.readline())
+            process.stdin.write(words)
+            there.touch()
+            assert json.loads(process.stdout.readline()) == {"code": 0, "said": said}
+
+
 def test_os1_serve_starts_its_server_and_leaves_none_behind(tmp_path: Path) -> None:
     own = shutil.copy(SERVER, tmp_path)
     (tmp_path / "server.toml").write_text(
