@@ -15,7 +15,7 @@ from os1_edge.bench.energy import Meter, spent
 from os1_edge.bench.fleet import Habits, Load, drive, knee, next_step, of_the_morning, schedule
 from os1_edge.bench.fleet_cli import fill, knee_in_words, pace_of
 from os1_edge.bench.result import series
-from os1_edge.bench.scale import Assumed, Measured, filled, need, table
+from os1_edge.bench.scale import STEPS, Assumed, Measured, bottlenecks, filled, plan, table
 from os1_edge.bench.stages.clips import morning
 from os1_edge.bench.system import LINKS, Check, checks, link_run
 from os1_edge.offload.budget import Allowance
@@ -25,6 +25,7 @@ from os1_edge.tomlfile import BadFile
 from os1_proto.assist.v1 import assist_pb2 as pb
 from os1_proto.assist.v1.assist_pb2_grpc import AssistServicer, add_AssistServicer_to_server
 
+PLACES = ("inputs", "knee", "front", "machines", "bottlenecks")
 SAID = [said.text for said in morning().file.utterance]
 HABITS = Habits((8.0, 12.0), (4, 8), ((), ()), 0.25)
 
@@ -83,6 +84,11 @@ def test_each_question_of_the_fleet_is_sent_with_its_own_turns_prompt() -> None:
     asyncio.run(go())
     sent = {(request.turns[0].text, request.max_tokens) for request in asked[1:]}  # one for the connection
     assert sent == {("Hi.", 3), ("Well, " * 8, 11)}
+    ids = {request.request_id for request in asked}
+    asyncio.run(go())
+    assert not ids & {
+        request.request_id for request in asked[len(ids) :]
+    }  # else the server has them answered
 
 
 def test_the_knee_is_the_last_load_before_the_first_that_is_too_much() -> None:
@@ -141,17 +147,56 @@ def test_the_knee_is_told_with_what_it_does_not_prove() -> None:
     assert knee_in_words([]) == "no load was tried to its end"
 
 
+SLOW = Measured(0.1, 400.0, 200.0, 3.0, 100.0, 20.0)
+ASSUMED = Assumed(
+    seeing=0.2, hearing=0.1, gpu_prefill=1000.0, gpu_generation=100.0, picture_tokens=550, speech_a_second=2.0
+)
+
+
+def test_machines_are_those_that_one_counts_by_hand() -> None:
+    # 1000 x .05 x .6 x .1 = 3 turns a second; text 2.4 of 450/100 + 30/20 = 6 s, 60 % busy: 24, and a spare.
+    # Pictures 0.6 of 1000/1000 + 30/100 = 1.3 s: 1.3, so 2. Sound 0.3 of 2 a second: 0.25, so 1.
+    found = plan(1_000, SLOW, ASSUMED, gpus=False)
+    assert found.turns_a_second == pytest.approx(3.0)
+    assert found.machines == {"text": 25, "vision": 3, "speech": 2, "front door": 2, "network": 2}
+    # On GPUs 2.4 of 450/1000 + 30/100 = 0.75 s: 1.8, so 3.
+    assert plan(1_000, SLOW, ASSUMED, gpus=True).machines["text"] == 4
+    assert "| 1,000 | 3.0 | 25 | 4 | 3 | 2 | 2 | 1 |" in table(SLOW, ASSUMED)
+
+
 def test_machines_grow_with_wearers_and_shrink_with_a_faster_model() -> None:
-    slow = Measured(0.1, 200.0, 100.0, 20.0)
-    fast = Measured(0.1, 200.0, 10_000.0, 2_000.0)
-    assumed = Assumed()
-    counts = [need(n, slow, assumed).machines for n in (1_000, 10_000, 100_000)]
+    fast = Measured(0.1, 400.0, 200.0, 3.0, 10_000.0, 2_000.0)
+    counts = [plan(n, SLOW, ASSUMED, gpus=False).machines["text"] for n in (1_000, 10_000, 100_000)]
     assert counts == sorted(counts)
     assert counts[2] == pytest.approx(100 * counts[0], rel=0.1)
-    assert need(100_000, fast, assumed).machines < counts[2] / 50
-    # By hand: 1000 x .05 x .6 x .1 = 3 turns a second of 450/100 + 30/20 = 6 s, 60 % busy: 30, and a spare.
-    assert need(1_000, slow, assumed).for_the_model == 31
-    assert "| 1,000 | 3.0 | 31 | 2 |" in table(slow, assumed)
+    assert plan(100_000, fast, ASSUMED, gpus=False).machines["text"] < counts[2] / 50
+
+
+def test_no_cluster_has_more_replicas_than_are_watched_nor_more_wearers_than_may_lose_it() -> None:
+    many = plan(100_000, SLOW, ASSUMED, gpus=False)  # some 2,500 replicas
+    assert many.cells > 1
+    replicas = sum(many.machines[kind] for kind in ("text", "vision", "speech"))
+    assert replicas / many.cells <= ASSUMED.busy * ASSUMED.replicas_a_cluster
+    few = plan(100_000, SLOW, ASSUMED, gpus=True)
+    assert few.cells == 1
+    assert plan(1_000_000, SLOW, ASSUMED, gpus=True).cells == 10
+    assert plan(1_000_000, SLOW, ASSUMED, gpus=True).machines["front door"] == 10 * few.machines["front door"]
+
+
+def test_the_bottleneck_is_what_is_asked_most_beyond_one_machine() -> None:
+    for wearers in STEPS:
+        found = plan(wearers, SLOW, ASSUMED, gpus=False).demands
+        assert [d.use for d in found] == sorted((d.use for d in found), reverse=True)
+        assert found[0].kind == "text"
+    rows = bottlenecks(SLOW, ASSUMED).splitlines()[2:]
+    assert len(rows) == 2 * len(STEPS)
+    assert rows[0].startswith("| 1,000 | processors | text 14 | vision 0.78 | speech 0.15,")
+    # A front door carries 200 questions a second, and is asked 300 and twice 30 for sound.
+    assert "front door 1.80" in rows[2].split("|")[4]
+    slow_door = Measured(0.1, 400.0, 0.5, 3.0, 1e5, 1e5)
+    assert "| 1,000 | processors | front door 7.20 |" in bottlenecks(slow_door, ASSUMED)
+    idle = Measured(0.001, 400.0, 200.0, 3.0, 100.0, 20.0)
+    assert "nothing yet; fullest is" in bottlenecks(idle, ASSUMED, (1_000,))
 
 
 def test_only_the_named_place_of_a_page_is_filled() -> None:
@@ -163,9 +208,7 @@ def test_only_the_named_place_of_a_page_is_filled() -> None:
 
 def test_the_page_holds_what_was_measured_and_the_machines_it_means(tmp_path: Path) -> None:
     page = tmp_path / "scale.md"
-    page.write_text(
-        "".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("inputs", "knee", "machines"))
-    )
+    page.write_text("".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in PLACES))
     paces = [("qwen2.5-0.5b", 100.0), ("qwen2.5-1.5b", 50.0)]
     rows = [
         series(f"{model} {figure}", "converse", "tok/s", [[pace]], of={"model": model, "figure": figure})
@@ -176,17 +219,30 @@ def test_the_page_holds_what_was_measured_and_the_machines_it_means(tmp_path: Pa
     result(*rows, series("alone", "converse", "tok/s", [[5.0]], of=alone)).write(tmp_path / "bench.json")
     pace = pace_of(tmp_path / "bench.json")
     assert pace[1] == "qwen2.5-1.5b"
-    fill(page, pace, HABITS, [load(10, 0.1), load(20, 5.0)], 0.2)
+    alone, fronted = [load(10, 0.1), load(20, 5.0)], [load(5, 0.1, 30), load(10, 5.0)]
+    fronted[0].kb = 60.0
+    fill(page, pace, HABITS, alone, fronted, 0.2)
     text = page.read_text()
     assert "`prefill` 50" in text
     assert "`served_a_second` 10" in text
+    assert "`front_a_second` 3" in text
+    assert "`kb_a_question` 2" in text
     assert "kept up with 10 wearers who talk all the time, 10 questions a second, not with 20" in text
+    assert "kept up with 5 wearers who talk all the time, 3 questions a second, not with 10" in text
     assert "| 1,000,000 |" in text
-    with pytest.raises(BadFile, match="no load"):
-        fill(page, pace, HABITS, [load(20, 5.0)], 0.2)
-    with pytest.raises(BadFile, match="no load"):
-        fill(page, pace, HABITS, [load(1, 0.1, ok=0)], 0.2)
+    assert "| 1,000,000 | GPUs |" in text
+    for nothing in ([load(20, 5.0)], [load(1, 0.1, ok=0)]):
+        with pytest.raises(BadFile, match="no load"):
+            fill(page, pace, HABITS, nothing, fronted, 0.2)
+        with pytest.raises(BadFile, match="no load"):
+            fill(page, pace, HABITS, alone, nothing, 0.2)
     assert page.read_text() == text
+
+
+def test_the_page_has_each_place_that_is_filled() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "scale.md").read_text()
+    for name in PLACES:
+        assert filled(page, name, "x") != page
 
 
 def test_the_tunnels_of_the_train_lie_where_the_session_is() -> None:

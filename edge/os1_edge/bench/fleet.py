@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import secrets
 import statistics
 import time
 from collections import Counter
@@ -92,7 +93,12 @@ class Load:
     """By how much this machine asked late: the client's own limit."""
     server_cpu_s: float | None = None
     client_cpu_s: float = 0.0
-    """Processor time of the server's process, where it is one of this machine, and of this one."""
+    machine_cpu_s: float | None = None
+    """Processor time of the server's process, where it is one of this machine, of this one, and of all."""
+    kb: float = 0.0
+    """Of all messages, both ways."""
+    mark: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Of its questions: a server answers one that it has answered already from what it has kept."""
 
     @property
     def asked(self) -> int:
@@ -203,7 +209,7 @@ async def drive(
         ]
         first = Due(0.0, -1, 0, 2, False)
         await _ask(stubs[0], first, prompts[0], time.perf_counter(), Load(0, 0.0), tokens[0])
-        began, cpu, own = time.perf_counter(), cpu_s(server_pid), time.process_time()
+        began, cpu, own, every = time.perf_counter(), cpu_s(server_pid), time.process_time(), machine_cpu_s()
         for due in schedule(habits, wearers, seconds):
             await asyncio.sleep(max(0.0, began + due.at_s - time.perf_counter()))
             load.client_late_s.append(time.perf_counter() - began - due.at_s)
@@ -212,8 +218,8 @@ async def drive(
             asked.append(asyncio.create_task(one))
         await asyncio.gather(*asked)
         load.client_cpu_s = time.process_time() - own
-        if cpu is not None and (then := cpu_s(server_pid)) is not None:
-            load.server_cpu_s = then - cpu
+        load.server_cpu_s = _since(cpu, cpu_s(server_pid))
+        load.machine_cpu_s = _since(every, machine_cpu_s())
     finally:
         for channel in channels:
             await channel.close()
@@ -230,6 +236,21 @@ def cpu_s(pid: int | None) -> float | None:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def machine_cpu_s() -> float | None:
+    """Processor seconds that all of the machine have used; None: the system does not tell."""
+    try:
+        _, user, nice, system, _, _, irq, softirq, *_ = (
+            Path("/proc/stat").read_text("ascii").split(maxsplit=9)
+        )
+    except (OSError, ValueError):
+        return None
+    return sum(map(int, (user, nice, system, irq, softirq))) / os.sysconf("SC_CLK_TCK")
+
+
+def _since(before: float | None, now: float | None) -> float | None:
+    return None if before is None or now is None else now - before
+
+
 async def _ask(
     stub: assist_pb2_grpc.AssistStub,
     due: Due,
@@ -239,7 +260,7 @@ async def _ask(
     token: str,
 ) -> None:
     request = pb.AskRequest(
-        request_id=f"w{due.wearer}-{due.at_s:.3f}",
+        request_id=f"{load.mark}-{due.wearer}-{due.at_s:.3f}",
         turns=prompt,
         max_tokens=due.tokens,
         budget=pb.Budget(first_token_ms=round(1000 * BUDGET_S)),
@@ -247,8 +268,10 @@ async def _ask(
     metadata = (("authorization", f"Bearer {token}"),)
     call: Any = stub.Ask(request, metadata=metadata, timeout=30.0)  # the stubs know no async iteration
     first = None
+    load.kb += request.ByteSize() / 1000
     try:
         async for event in call:
+            load.kb += event.ByteSize() / 1000
             if event.delta.text and first is None:
                 first = time.perf_counter() - due_at
                 load.first_s.append(first)

@@ -12,9 +12,10 @@ from pathlib import Path
 import click
 
 from os1_edge.bench.fleet import Habits, Load, drive, knee, next_step, of_the_morning
+from os1_edge.bench.fleet_ray import front_door
 from os1_edge.bench.machine import state
 from os1_edge.bench.result import Result, load_result
-from os1_edge.bench.scale import Assumed, Measured, filled, table
+from os1_edge.bench.scale import Assumed, Measured, bottlenecks, filled, table
 from os1_edge.bench.stages.loop import runner
 from os1_edge.bench.stages.offload import TOKEN, server
 from os1_edge.bench.suite import Stop
@@ -23,6 +24,8 @@ from os1_edge.tomlfile import BadFile
 
 TOKENS = 1000
 """Wearers that the scripted server tells apart: they are given to it on its command line."""
+PACE = (0.05, 0.01)
+"""Of the scripted engine: seconds to the first word, and between words."""
 TRIES = 2
 """Of a load in which the client was late itself: something else may have been at work for a moment."""
 MODELS = ("qwen2.5-1.5b", "qwen2.5-0.5b")
@@ -41,12 +44,15 @@ Pace = tuple[Result, str, dict[str, float]]
 @click.option(
     "--slots", type=click.IntRange(1), default=256, show_default=True, help="Of the scripted engine."
 )
-@click.option("--scale", type=click.Path(path_type=Path), help="Fill the tables of this docs/scale.md.")
+@click.option("--ray", is_flag=True, help="A front door before a Ray cluster of this machine, instead.")
+@click.option(
+    "--scale", type=click.Path(path_type=Path), help="Fill this docs/scale.md: both servers are driven."
+)
 @click.option("--bench", type=click.Path(path_type=Path), help="With --scale: a bench.json of the machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for a program.")
 def fleet(
-    wearers: int, seconds: float, address: str | None, token: str, slots: int, scale: Path | None,
-    bench: Path | None, as_json: bool,
+    wearers: int, seconds: float, address: str | None, token: str, slots: int, ray: bool,
+    scale: Path | None, bench: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Drive a server with wearers who talk, ever more of them up to --wearers, until it no longer keeps up.
 
@@ -55,22 +61,25 @@ def fleet(
     """
     if (scale is None) != (bench is None):
         raise click.UsageError("--scale and --bench go together")
+    if address is not None and (ray or scale is not None):
+        raise click.UsageError("--server is another's; --ray and --scale start their own")
     given = None if scale is None or bench is None else (scale, pace_of(bench))
     habits, before = of_the_morning(), state().load
+    told: dict[str, list[Load]] = {}
     if address is not None:
-        loads = _climbed(address, habits, wearers, seconds, [token])
+        told["the server"] = _climbed(address, habits, wearers, seconds, [token])
     else:
-        tokens = [f"{TOKEN}-{number}" for number in range(min(wearers, TOKENS))]
-        with server(0.05, 0.01, slots, tokens) as own:
-            loads = _climbed(own.address, habits, wearers, seconds, tokens, own.pid)
-    if as_json:
-        best = knee(loads)
-        rows = [_row(load) for load in sorted(loads, key=lambda load: load.wearers)]
-        click.echo(json.dumps({"loads": rows, "knee": best and best.wearers}))
-    else:
-        click.echo("\n".join(_told(loads, before)))
+        if given is not None or not ray:
+            tokens = [f"{TOKEN}-{number}" for number in range(min(wearers, TOKENS))]
+            with server(*PACE, slots, tokens) as own:
+                told["one process"] = _climbed(own.address, habits, wearers, seconds, tokens, own.pid)
+        if given is not None or ray:
+            with front_door(*PACE, slots) as door:
+                told["before Ray"] = _climbed(door.address, habits, wearers, seconds, [TOKEN], door.pid)
+    for loads in told.values():
+        click.echo(_as_json(loads) if as_json else "\n".join(_told(loads, before)))
     if given is not None:
-        fill(*given, habits, loads, before)
+        fill(*given, habits, told["one process"], told["before Ray"], before)
 
 
 def _climbed(
@@ -93,6 +102,12 @@ def _climbed(
     return loads
 
 
+def _as_json(loads: Sequence[Load]) -> str:
+    best = knee(loads)
+    rows = [_row(load) for load in sorted(loads, key=lambda load: load.wearers)]
+    return json.dumps({"loads": rows, "knee": best and best.wearers})
+
+
 def _row(load: Load) -> dict[str, object]:
     return {
         "wearers": load.wearers,
@@ -105,6 +120,8 @@ def _row(load: Load) -> dict[str, object]:
         "client_late": load.by_client,
         "server_cores": _cores(load.server_cpu_s, load),
         "client_cores": _cores(load.client_cpu_s, load),
+        "machine_cores": _cores(load.machine_cpu_s, load),
+        "kb_a_question": round(load.kb / load.asked, 2) if load.asked else None,
     }
 
 
@@ -115,12 +132,14 @@ def _cores(cpu_s: float | None, load: Load) -> float | None:
 def _told(loads: Sequence[Load], load_before: float) -> list[str]:
     """The loads as a table, and the knee."""
     head = f"{'wearers':>8}{'asked/s':>10}{'p50 s':>9}{'p95 s':>9}{'p99 s':>9}{'failed':>9}{'server':>9}"
-    lines = [f"{head}{'client':>9}  cores busy"]
+    lines = [f"{head}{'client':>9}{'all':>9}  cores busy"]
     for load in sorted(loads, key=lambda load: load.wearers):
         first = "".join(f"{load.first(q):9.3f}" for q in (50, 95, 99))
         busy = "".join(
             f"{'-' if cores is None else f'{cores:.2f}':>9}"
-            for cores in (_cores(load.server_cpu_s, load), _cores(load.client_cpu_s, load))
+            for cores in (
+                _cores(some, load) for some in (load.server_cpu_s, load.client_cpu_s, load.machine_cpu_s)
+            )
         )
         note = "   the client was late itself" if load.by_client else ""
         lines.append(
@@ -161,23 +180,33 @@ def pace_of(bench: Path) -> Pace:
     raise BadFile(bench, "has no language model in it; run os1 bench --only converse")
 
 
-def fill(scale: Path, pace: Pace, habits: Habits, loads: Sequence[Load], load_before: float) -> None:
-    """Writes what was measured into the places of ``scale``.
+def fill(
+    scale: Path,
+    pace: Pace,
+    habits: Habits,
+    alone: Sequence[Load],
+    fronted: Sequence[Load],
+    load_before: float,
+) -> None:
+    """Writes what was measured into the places of ``scale``: with a server that has an engine of its own
+    (``alone``), and with a front door before Ray (``fronted``).
 
     Raises:
         BadFile: the page has no such places, or no load was kept up with.
     """
     result, model, found = pace
-    best = knee(loads)
-    if best is None or not best.asked:
+    best, door = knee(alone), knee(fronted)
+    if best is None or not best.asked or door is None or not door.asked:
         raise BadFile(
             scale, "is left as it is: the server kept up with no load, so that nothing was measured"
         )
     measured = Measured(
-        round(habits.turns_a_second, 4),
-        round(best.asked / best.seconds, 1),
-        round(found["prefill"], 1),
-        round(found["generation"], 1),
+        turns_a_second=round(habits.turns_a_second, 4),
+        served_a_second=round(best.asked / best.seconds, 1),
+        front_a_second=round(door.asked / door.seconds, 1),
+        kb_a_question=round(door.kb / door.asked, 2),
+        prefill=round(found["prefill"], 1),
+        generation=round(found["generation"], 1),
     )
     assumed = Assumed()
     inputs = [f"Measured {date.today()} on {machine()['cpu']}, {machine()['cores']} cores, with {model}:", ""]
@@ -187,9 +216,11 @@ def fill(scale: Path, pace: Pace, habits: Habits, loads: Sequence[Load], load_be
     page = scale.read_text("utf-8")
     try:
         page = filled(page, "inputs", "\n".join(inputs))
-        *rows, found_out = _told(loads, load_before)
-        page = filled(page, "knee", "\n".join(["```", *rows, "```", "", f"It {found_out}."]))
+        for name, loads in (("knee", alone), ("front", fronted)):
+            *rows, found_out = _told(loads, load_before)
+            page = filled(page, name, "\n".join(["```", *rows, "```", "", f"It {found_out}."]))
         page = filled(page, "machines", table(measured, assumed))
+        page = filled(page, "bottlenecks", bottlenecks(measured, assumed))
     except ValueError as e:
         raise BadFile(scale, str(e)) from None
     scale.write_text(page, "utf-8")
