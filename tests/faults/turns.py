@@ -131,19 +131,15 @@ class Turn:
     side: str
     reason: str
     both: bool
+    outcome: str = ""
 
 
-@dataclass
-class Line:
-    """Everything between a wearer and a server."""
+@dataclass(kw_only=True)
+class Wearer:
+    """Somebody who asks."""
 
-    proxy: FaultProxy
-    engine: Scripted
     device: Device
-    far: RemoteEngine
     router: Router
-    server: Server
-    port: int
     turns: list[Turn] = field(default_factory=list)
 
     async def ask(self) -> Turn:
@@ -156,7 +152,9 @@ class Line:
                 first = first or loop.time() - began
                 text += part
         taken = self.router.journal.taken[-1]
-        turn = Turn(began, first, text, taken.answered, self.router.decision.reason, taken.both)
+        turn = Turn(
+            began, first, text, taken.answered, self.router.decision.reason, taken.both, taken.outcome
+        )
         self.turns.append(turn)
         return turn
 
@@ -169,13 +167,38 @@ class Line:
         return made
 
     async def settled(self) -> None:
-        """Until the link is known to work."""
+        """Until the link is known to work, and what the server is."""
         self.router.wearer_speaks()
+        watch = self.router.watch
         for _ in range(400):
-            if self.router.watch is not None and self.router.watch.state == "online":
+            if watch is not None and watch.state == "online" and watch.offers is not None:
                 return
             await asyncio.sleep(0.02)
         raise AssertionError("the link was never found to work")
+
+
+@dataclass(kw_only=True)
+class Line(Wearer):
+    """Everything between a wearer and a server."""
+
+    proxy: FaultProxy
+    engine: Scripted
+    far: RemoteEngine
+    server: Server
+    port: int
+
+
+@asynccontextmanager
+async def wearer(
+    server: str, trust: Trust, device: Device, first_token_s: float = 0.6
+) -> AsyncIterator[Wearer]:
+    """Who asks ``server``."""
+    far = RemoteEngine(server, None, trust, Quiet())
+    router = Router(device, far, Clock(), times=budgets(first_token_s), chance=random.Random(1))
+    try:
+        yield Wearer(device=device, router=router)
+    finally:
+        await router.close()
 
 
 @asynccontextmanager
@@ -204,7 +227,7 @@ async def line(
         chance=random.Random(1),
         journal=journal,
     )
-    made = Line(proxy, engine, device, far, router, server, port)
+    made = Line(device=device, router=router, proxy=proxy, engine=engine, far=far, server=server, port=port)
     try:
         yield made
     finally:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
+import grpc
 import pytest
 
 from os1_cloud.auth import Tokens
 from os1_cloud.core import Answerer
 from os1_cloud.engines import EngineError as CloudEngineError
 from os1_cloud.engines import EngineLost, Finished, Piece, Prompt
+from os1_cloud.job import Pace
 from os1_cloud.server import Address, Server
 from os1_edge.offload.budget import Budget
 from os1_edge.offload.engine import EngineError, Message
@@ -27,10 +30,12 @@ ASKED = (Message("system", "Be brief."), Message("user", "Where is my car?"))
 class Counting:
     """Writes numbers, one every few milliseconds; breaks after ``breaks_after`` of them."""
 
-    name, context_tokens = "counting", 1000
+    name, context_tokens, vision, slots = "counting", 1000, False, 4
 
     def __init__(self, breaks_after: int = 10**9, lost: bool = False) -> None:
         self.breaks_after, self.lost = breaks_after, lost
+        self.pauses = False
+        """Writes no more than one."""
         self.prompts: list[Prompt] = []
         self.at_work = 0
 
@@ -43,7 +48,7 @@ class Counting:
                     raise (
                         EngineLost("its machine is gone") if self.lost else CloudEngineError("out of memory")
                     )
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(1e6 if self.pauses and number else 0.002)
                 yield Piece(f"{number} ")
             yield Finished("length", 7, prompt.max_tokens)
         finally:
@@ -53,8 +58,8 @@ class Counting:
 
 
 @asynccontextmanager
-async def serving(engine: Counting, tokens: Tokens | None = None) -> AsyncIterator[str]:
-    server = Server(Answerer(engine), tokens)
+async def serving(engine: Counting, tokens: Tokens | None = None, grace_s: float = 2.0) -> AsyncIterator[str]:
+    server = Server(Answerer(engine, pace=Pace(grace_s=grace_s)), tokens)
     port = await server.start(Address("127.0.0.1", 0))
     try:
         yield f"127.0.0.1:{port}"
@@ -196,6 +201,94 @@ def test_a_probe_measures_the_way_over_a_connection_of_its_own() -> None:
 def test_an_address_without_a_port_is_told_at_once() -> None:
     with pytest.raises(EngineError, match="write HOST:PORT"):
         RemoteEngine("example.org", None)
+
+
+@pytest.mark.parametrize("server", ["here:1,there", "here:1,", "[::1]", ",".join(["here:1"] * 17)])
+def test_a_list_of_addresses_with_a_wrong_one_is_told_at_once(server: str) -> None:
+    with pytest.raises(EngineError, match=r"write HOST:PORT|name 16 at most"):
+        RemoteEngine(server, None)
+
+
+def test_a_server_is_asked_what_it_is_once_a_connection_and_not_with_the_first_probe() -> None:
+    async def go() -> None:
+        async with serving(Counting()) as address, client(address) as far:
+            assert (await far.probe(0, 5.0, fresh=True)).offers is None  # the link is known to work sooner
+            found = (await far.probe(0, 5.0)).offers
+            assert found is not None
+            assert (found.models, found.turns) == (("counting",), 64)
+            assert {"resume", "answer_prefix", "prime"} <= found.features
+            assert "images" not in found.features
+            at = far._channels.pair.greeted_at
+            assert (await far.probe(0, 5.0)).offers == found
+            assert far._channels.pair.greeted_at == at
+
+    asyncio.run(go())
+
+
+def test_what_was_said_goes_along_and_is_not_said_again() -> None:
+    async def go() -> None:
+        engine = Counting()
+        async with serving(engine) as address, client(address) as far:
+            await text(far, replace(question(), request_id="q1.1", prefix="0 1 ", attempt=1))
+        assert [p.prefix for p in engine.prompts] == ["0 1 "]
+
+    asyncio.run(go())
+
+
+def test_what_was_said_is_not_sent_to_a_server_that_does_not_go_on_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os1_cloud.servicer.FEATURES", ("resume",))
+
+    async def go() -> None:
+        engine = Counting()
+        async with serving(engine) as address, client(address) as far:
+            with pytest.raises(FarError) as told:
+                await text(far, replace(question(), prefix="0 1 ", attempt=1))
+            assert (told.value.kind, engine.prompts) == ("unfit", [])
+
+    asyncio.run(go())
+
+
+def test_a_caption_whose_cancel_was_lost_ends_when_the_next_is_asked() -> None:
+    async def go() -> None:
+        engine = Counting()
+        engine.vision = engine.pauses = True
+        async with serving(engine, grace_s=60.0) as address, client(address) as far:
+            await far.probe(0, 5.0)
+            for number in range(3):  # the server goes on with a call that is only dropped
+                asked = Question(f"c{number}", ASKED, 100_000, Budget(5.0, 20.0), "caption")
+                async with aclosing(far.ask(asked)) as steps:
+                    while not isinstance((await anext(steps)).event, Text):
+                        pass
+                    await settled(lambda: engine.at_work == 1)
+
+    asyncio.run(go())
+
+
+def test_an_answer_is_found_where_only_the_other_connection_leads() -> None:
+    """Behind one name there may be several servers; each connection may end at another."""
+
+    async def go() -> None:
+        one, two = Counting(), Counting()
+        async with serving(one) as address, serving(two) as other, client(address) as far:
+            far._channels.pair.control = grpc.aio.insecure_channel(other)
+            async with aclosing(far.ask(question(100_000))) as steps:
+                while not isinstance((await anext(steps)).event, Text):
+                    pass
+            async with aclosing(far.resume("q1", "", 2)) as steps:
+                assert isinstance((await anext(steps)).event, Text)
+                await far.cancel("q1", "")
+                assert (one.at_work, two.prompts) == (0, [])
+
+    asyncio.run(go())
+
+
+async def settled(true: Callable[[], bool]) -> None:
+    """Waits until something is so; it never is: the test fails."""
+    async with asyncio.timeout(20):
+        while not true():  # noqa: ASYNC110 - the server's own state
+            await asyncio.sleep(0.005)
 
 
 def test_the_servers_spans_are_children_of_the_glasses_own() -> None:

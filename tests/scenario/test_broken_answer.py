@@ -59,6 +59,10 @@ class Doors:
     again_s: float = 0.1
     back_s: float = 0.05
     offers: Offers | None = ALL
+    ends: str = ""
+    """It ends soon, and says so: when "asked" a question, or when it is "told" in a probe's answer."""
+    fresh: int = 0
+    """Connections that were made anew; behind the next there is one that does not end."""
     name: str = "server"
     around: Quiet = field(default_factory=Quiet)
     asked: list[Question] = field(default_factory=list)
@@ -66,6 +70,8 @@ class Doors:
     cancelled: list[str] = field(default_factory=list)
     live: int = 0
     broke_at: float = 0.0
+    told_at: float = 0.0
+    fresh_at: float = 0.0
 
     async def ask(self, question: Question) -> AsyncGenerator[Step, None]:
         if question.prime:
@@ -73,6 +79,8 @@ class Doors:
         self.asked.append(question)
         self.live += 1
         try:
+            if self.ends:
+                raise FarError("ending", "it takes no more")
             if question.attempt:
                 await self._do(self.again, self.again_s)
             yield Step(1, Accepted("a"))
@@ -109,8 +117,13 @@ class Doors:
 
     async def probe(self, padding: int, timeout_s: float, *, fresh: bool = False) -> Probed:
         await asyncio.sleep(0.02)
+        if fresh:
+            self.fresh, self.fresh_at = self.fresh + 1, asyncio.get_running_loop().time()
+            self.ends = self.ends if self.fresh == 1 else ""
+        if self.ends == "told":
+            self.told_at = asyncio.get_running_loop().time()
         loads = dict.fromkeys(TASKS, TaskLoad(0, 0.1, 0.02))
-        return Probed(0.02, padding, False, loads, self.offers)
+        return Probed(0.02, padding, self.ends == "told", loads, self.offers)
 
     async def diagnose(self, timeout_s: float) -> Stranger:
         return ""
@@ -260,6 +273,27 @@ def test_an_answer_that_obeys_a_schema_is_begun_anew_and_given_once() -> None:
     heard = lived(doors, schema={"type": "object"}, task="plan")
     assert (heard.text, heard.parts) == (ANSWER, 1)
     assert [(q.prefix, q.schema) for q in doors.asked] == [("", {"type": "object"})] * 2
+
+
+def test_a_server_that_ends_is_left_for_another_as_soon_as_it_says_so() -> None:
+    async def go() -> None:
+        doors = Doors(breaks_after=WORDS, ends="asked")
+        router = Router(Device(), doors, Clock(), chance=random.Random(1))
+        router.wearer_speaks()
+        await asyncio.sleep(2.0)
+        sides = []
+        for _ in range(2):
+            async with aclosing(router.stream(ASKED, 64)) as answer:
+                assert "".join([part async for part in answer]) == ANSWER
+            sides.append(router.journal.taken[-1].answered)
+        assert (sides, doors.fresh) == (["local", "cloud"], 2)  # at the start, and then
+        doors.ends = "told"  # in answer to a probe
+        await asyncio.sleep(40.0)
+        assert (doors.ends, doors.fresh) == ("", 3)
+        assert doors.fresh_at - doors.told_at < 1.0  # not when the next probe would have been due
+        await router.close()
+
+    clock.run(go(), virtual=True)
 
 
 ends = st.sampled_from(("", "silent", "lost", "unreachable", "busy"))
