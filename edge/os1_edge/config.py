@@ -226,7 +226,8 @@ class Offload(_Section):
     """The offload server."""
 
     server: str | None = None
-    """``host:port``; nothing leaves the device without it. Asked in plain text only on this machine."""
+    """``host:port``, or several with commas between them: where one fails, the next is asked. Nothing leaves
+    the device without it. Asked in plain text only on this machine."""
     token_file: Path | None = None
     """Holds the wearer's token for the server."""
     ca_file: Path | None = None

@@ -257,7 +257,7 @@ def test_a_caption_whose_cancel_was_lost_ends_when_the_next_is_asked() -> None:
         async with serving(engine, grace_s=60.0) as address, client(address) as far:
             await far.probe(0, 5.0)
             for number in range(3):  # the server goes on with a call that is only dropped
-                asked = Question(f"c{number}", ASKED, 100_000, Budget(5.0, 20.0), "caption")
+                asked = Question(f"c{number}", ASKED, 9, Budget(60.0, 90.0), "caption")
                 async with aclosing(far.ask(asked)) as steps:
                     while not isinstance((await anext(steps)).event, Text):
                         pass

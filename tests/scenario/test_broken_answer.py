@@ -183,12 +183,14 @@ def lived(doors: Doors, device: Device | None = None, rules: Rules | None = None
         await router.prime(ASKED)
         await asyncio.sleep(3.0)
         text, gap, parts, last = "", 0.0, 0, None
-        private_after = asked.pop("private_after", None)
+        private_after, stop_after = asked.pop("private_after", None), asked.pop("stop_after", None)
         async with aclosing(router.stream(asked.pop("messages", ASKED), 64, **asked)) as answer:
             async for part in answer:
                 gap = max(gap, at.now() - last) if last is not None else 0.0
                 text, last, parts = text + part, at.now(), parts + 1
                 router.private = router.private or parts == private_after
+                if parts == stop_after:
+                    break
         await asyncio.sleep(0.5)
         left = doors.live + here.live
         await router.close()
@@ -250,6 +252,16 @@ def test_a_wearer_who_wants_to_be_private_in_mid_answer_is_from_then_on() -> Non
     heard = lived(doors, private_after=5)
     assert (heard.text, doors.resumed, len(doors.asked)) == (ANSWER, [], 1)
     assert heard.taken.outcome == "the server broke off; the device went on (nothing leaves the device)"
+
+
+@pytest.mark.parametrize(("stop_after", "calls"), [(5, 1), (12, 2)])
+def test_a_wearer_who_interrupts_an_answer_frees_its_server_whichever_that_is(
+    stop_after: int, calls: int
+) -> None:
+    doors = Doors()
+    heard = lived(doors, stop_after=stop_after)
+    assert (len(doors.asked), heard.left) == (calls, 0)
+    assert doors.cancelled[-1] == doors.asked[-1].request_id
 
 
 @pytest.mark.parametrize("offers", [None, Offers(features=frozenset({RESUME}))])
