@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +23,8 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
 from ray import serve
+from ray.serve.exceptions import DeploymentUnavailableError
+from ray.serve.schema import ApplicationStatus
 
 from os1_cloud.address import ServeError
 from os1_cloud.admission import Task, Why
@@ -173,15 +176,32 @@ class Pool:
 
 
 async def _facts(handle: Any, name: str, ready_s: float) -> dict[str, Any]:
-    """What a replica says about itself; waits until there is one, and until it has a place free."""
+    """What a replica says about itself; waits until there is one, and until it has a place free.
+
+    Raises:
+        ServeError: there is none in time, or Serve has given them up.
+    """
     try:
         async with asyncio.timeout(ready_s):
             while True:
-                if found := await handle.broadcast("facts").results_async():
-                    return dict(found[0])
+                with suppress(DeploymentUnavailableError):  # no replica yet
+                    if found := await handle.broadcast("facts").results_async():
+                        return dict(found[0])
+                if why := await asyncio.to_thread(_given_up, name):
+                    raise ServeError(f"{name}: its replicas do not start, and Serve tries no more: {why}")
                 await asyncio.sleep(0.2)
     except TimeoutError:
         raise ServeError(f"{name}: no replica is ready after {ready_s:.0f} s; see `serve status`") from None
+
+
+def _given_up(name: str) -> str:
+    """The last that was said of the replicas of a model, once Serve starts no more of them; else empty."""
+    app = serve.status().applications.get(APP + name)
+    if app is None or app.status != ApplicationStatus.DEPLOY_FAILED:
+        return ""
+    told = [app.message, *(d.message for d in app.deployments.values())]
+    lines = [line.strip() for line in "\n".join(told).splitlines() if line.strip()]
+    return lines[-1] if lines else "see `serve status`"
 
 
 def _running() -> dict[str, int]:
