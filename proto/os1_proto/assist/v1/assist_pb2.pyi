@@ -166,7 +166,7 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_NO_SUCH_MODEL: _Reason.ValueType  # 20
     """No model of this server does this, or has this name."""
     REASON_ENGINE_LOST: _Reason.ValueType  # 21
-    """The machine that had the question is gone; asked again, another takes it."""
+    """What worked on the question is gone; asked again, another takes it, or the same once it is back."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Why a call was refused."""
@@ -214,7 +214,7 @@ REASON_QUOTA: Reason.ValueType  # 19
 REASON_NO_SUCH_MODEL: Reason.ValueType  # 20
 """No model of this server does this, or has this name."""
 REASON_ENGINE_LOST: Reason.ValueType  # 21
-"""The machine that had the question is gone; asked again, another takes it."""
+"""What worked on the question is gone; asked again, another takes it, or the same once it is back."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
