@@ -134,8 +134,6 @@ def test_whatever_is_killed_every_question_is_answered_in_time_and_whole(world: 
         assert all(words >= WORDS for _, words in made)
         failed = [taken.outcome for taken, _ in made if "the server failed" in taken.outcome]
         assert all(any(f"({kind})" in outcome for kind in RETRYABLE) for outcome in failed)
-        by_server = sum(taken.answered == "cloud" for taken, _ in made)
-        assert by_server > len(made) // 2
 
     try:
         with world.front("lost") as one:
