@@ -1,18 +1,26 @@
-"""Some weeks of memory, and a Milvus server for them: milvus-lite, a process of its own, over gRPC."""
+"""Some weeks of memory, and a Milvus server for them, over gRPC.
+
+It is milvus-lite, a process of its own; with ``OS1_MILVUS_PYTHON`` a whole Milvus, of that Python's package
+``milvus``; with ``OS1_MILVUS_URL`` (and ``OS1_MILVUS_TOKEN_FILE``) one that runs, which no test may stop.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,14 +31,20 @@ from os1_edge.remember import derived
 from os1_edge.remember.export import export
 from os1_edge.remember.hosted import open as opening
 from os1_edge.remember.hosted import search
+from os1_edge.remember.hosted.shelf import collection_of
 from os1_edge.remember.hosted.state import Place, new_secret
 from os1_edge.remember.recall import Recall, RecallRules
 from os1_edge.remember.repair import check
 from os1_edge.remember.rows import ProfileEntry, Source, StoredEvent, StoredSummary
 from os1_edge.remember.store import Store
 
-pytest.importorskip("pymilvus", reason="needs the extra: pip install 'os1[hosted]' milvus-lite")
-pytest.importorskip("milvus_lite", reason="needs a server to test with: pip install milvus-lite")
+pymilvus = pytest.importorskip("pymilvus", reason="needs the extra: pip install 'os1[hosted]' milvus-lite")
+URL, PYTHON = os.environ.get("OS1_MILVUS_URL", ""), os.environ.get("OS1_MILVUS_PYTHON", "")
+LITE = not (URL or PYTHON)
+if LITE:
+    pytest.importorskip("milvus_lite", reason="needs a server to test with: pip install milvus-lite")
+
+only_lite = pytest.mark.skipif(not LITE, reason="of milvus-lite: it is given a new collection to forget")
 
 NOW = datetime(2026, 3, 31, 20)
 DAYS = 40
@@ -92,42 +106,63 @@ def _a_day(store: Store, day: int, when: datetime) -> None:
 
 @dataclass
 class Server:
-    """A milvus-lite server."""
+    """A server of the tests' own, or one that runs already (no ``folder``)."""
 
-    folder: Path
-    port: int
+    url: str
+    folder: Path | None
+    token_file: str = ""
     process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
     def start(self) -> None:
+        """Starts it unless it runs; back when it answers."""
+        if self.process is not None or self.folder is None:
+            return
+        self.folder.mkdir(exist_ok=True)
+        port = self.url.rpartition(":")[2]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(self.folder), "--host",
-             "127.0.0.1", "--port", str(self.port), "--max-workers", "4"],
+             "127.0.0.1", "--port", port, "--max-workers", "4"] if LITE else
+            [PYTHON, str(Path(__file__).with_name("milvus_server.py")), str(self.folder), port],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            assert self.process.poll() is None, "milvus-lite ended"
-            time.sleep(0.05)
-        raise AssertionError("milvus-lite did not listen")
+        for _ in range(300):
+            try:
+                self.client(1.0).close()
+                return
+            except pymilvus.MilvusException:
+                assert self.process.poll() is None, "the server ended"
+                time.sleep(0.2)
+        raise AssertionError("the server does not answer")
+
+    def client(self, timeout: float = 20.0) -> Any:
+        """As its administrator."""
+        token = Path(self.token_file).read_text().strip() if self.token_file else ""
+        client = pymilvus.MilvusClient(uri=self.url, token=token, timeout=timeout, dedicated=True)
+        client.list_collections(timeout=timeout)
+        return client
 
     def stop(self, how: int = signal.SIGTERM) -> None:
+        if self.folder is None:
+            pytest.skip("the server of OS1_MILVUS_URL is not the tests' to stop")
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(20)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:  # Milvus may take minutes to leave
+                self.process.kill()
+                self.process.wait(20)
             self.process = None
 
     def data(self) -> bytes:
-        """All that it keeps, tables as they read: they are compressed on the disk."""
+        """All that it keeps of rows, tables as they read: they are compressed on the disk. Of Milvus without
+        its log, which keeps what was sent for its own time."""
+        if self.folder is None:
+            pytest.skip("the files of the server of OS1_MILVUS_URL cannot be read from here")
         parquet = pytest.importorskip("pyarrow.parquet")
         out = b""
-        for file in sorted(p for p in self.folder.rglob("*") if p.is_file()):
-            out += file.read_bytes()
+        for file in self.folder.rglob("*") if LITE else self.folder.glob("data/*_log/**/*"):
+            with suppress(FileNotFoundError):  # let go of at this moment
+                out += file.read_bytes() if file.is_file() else b""
             if file.suffix == ".parquet":
                 out += str(parquet.read_table(file).to_pylist()).encode()
         return out
@@ -135,13 +170,25 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if URL:
+        yield Server(URL, None, os.environ.get("OS1_MILVUS_TOKEN_FILE", ""))
+        return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = Server(tmp_path_factory.mktemp("milvus") / "data", port)
+    folder = tmp_path_factory.mktemp("milvus")
+    server = Server(f"http://127.0.0.1:{port}", folder / "data")
+    if PYTHON:
+        server.token_file = token_file(folder / "token", "root:Milvus")  # as it comes
     server.start()
     yield server
     server.stop()
+
+
+def token_file(path: Path, token: str) -> str:
+    path.touch(0o600)
+    path.write_text(token)
+    return str(path)
 
 
 @pytest.fixture(autouse=True)
@@ -152,10 +199,21 @@ def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(server: Server, request: pytest.FixtureRequest) -> Place:
-    if server.process is None:
+def place(server: Server, request: pytest.FixtureRequest) -> Iterator[Place]:
+    server.start()
+    wearer = f"ann of {request.node.name}"
+    if URL:
+        wearer += f" {secrets.token_hex(8)}"
+    yield Place(server.url, wearer, new_secret(), token_file=server.token_file, keep_days=10)
+    if not LITE:  # where there are many, all grows slow
         server.start()
-    return Place(server.url, f"ann of {request.node.name}", new_secret(), keep_days=10)
+        client = server.client()
+        client.drop_collection(f"{collection_of(wearer)}_0")
+        client.close()
+
+
+def of_token(place: Place) -> list[str]:
+    return ["--token-file", place.token_file] if place.token_file else []
 
 
 def exported(store: Store, vectors: bool = True) -> str:

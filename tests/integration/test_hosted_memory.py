@@ -23,6 +23,7 @@ from hosted_world import (
     here,
     lived,
     no_hurry,
+    of_token,
     place,
     recalled,
     server,
@@ -33,7 +34,7 @@ from memories import KEY
 from os1_edge.remember import derived, forget
 from os1_edge.remember.hosted import courier, move
 from os1_edge.remember.hosted import open as opening
-from os1_edge.remember.hosted.courier import send_all
+from os1_edge.remember.hosted.courier import purge, send_all
 from os1_edge.remember.hosted.move import adopt, move_home, move_out
 from os1_edge.remember.hosted.open import reach
 from os1_edge.remember.hosted.search import HostedSearch
@@ -107,7 +108,7 @@ def test_a_move_that_is_killed_again_and_again_goes_on_and_loses_nothing(
     key.write_text(KEY.hex())
     key.chmod(0o600)
     ours = [sys.executable, "-m", "os1_edge", "memory", "move", "--memory", str(file), "--key-file", str(key)]
-    out = ["--to", f"milvus:{place.url}", "--wearer", place.wearer, "--keep-days", "0"]
+    out = ["--to", f"milvus:{place.url}", "--wearer", place.wearer, "--keep-days", "0", *of_token(place)]
     for way in (out, ["--to", "local"]):
         for wait in (1, 3):  # lines of progress after which it is killed
             process = subprocess.Popen([*ours, *way], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -246,7 +247,7 @@ def test_a_takeover_while_work_is_under_way_stops_it(
     with store.transaction() as db:
         put(db, "traces", "1")
     with pytest.raises(NotReached, match="taken over"):
-        send_all(store, seal, shelf)
+        purge(store, seal, shelf)
     monkeypatch.setattr(move, "reach", lambda _: shelf)  # it was taken over while the rows came home
     with pytest.raises(NotReached, match="taken over"):
         move_home(store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,11 +12,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from hosted_world import (
+    LITE,
     NOW,
     Server,
     exported,
     lived,
     no_hurry,
+    of_token,
     place,
     recalled,
     server,
@@ -25,7 +28,7 @@ from memories import KEY, meaning
 from os1_edge.cli import main
 from os1_edge.remember import forget
 from os1_edge.remember.about import about, foresee_about
-from os1_edge.remember.hosted.courier import send_all
+from os1_edge.remember.hosted.courier import purge, send_all
 from os1_edge.remember.hosted.move import move_out
 from os1_edge.remember.hosted.open import reach
 from os1_edge.remember.hosted.owner import owner
@@ -54,18 +57,23 @@ def test_what_is_forgotten_is_gone_from_the_server_and_its_files(
     forget.carry_out(store, foresee_about(store, "day 7", forgotten))
     assert forgotten
     send_all(store, seal, shelf)
+    while not purge(store, seal, shelf):  # Milvus passes over what was just written
+        time.sleep(5)
     shelf.close()
     shelf = reach(store)
-    assert place_of(store) != place  # milvus-lite had to be given a new collection
+    assert (place_of(store) != place) == LITE  # that had to be given a new collection
     assert shelf.get([old[0]]) == {}
     assert not any("day 7." in text for _, text in recalled(store, "What was on day 7?"))
+    (stays,) = shelf.get([seal.row_id('["turns",1]')]).values()
     shelf.close()
-    left = server.data()
-    assert old[0].hex().encode() not in left
-    assert before.sealed.hex().encode() not in left
-    assert base64.b85encode(before.sealed) not in left
-    stays = store.rows("SELECT row_id FROM hosted_away LIMIT 1") or [(seal.row_id('["turns",1]'),)]
-    assert stays[0][0].hex().encode() in left  # the search does find what is there
+    for _ in range(120):  # Milvus lets go of files in its own time, and of its log later still: sealed
+        left = server.data()
+        traces = [old[0].hex().encode() in left, base64.b85encode(before.sealed)[:200] in left]
+        if not any(traces):
+            break
+        time.sleep(0.5)
+    assert not any(traces)
+    assert base64.b85encode(stays.sealed)[:200] in left  # the search does find what is there
 
 
 def test_a_forgetting_that_is_undone_is_undone_on_the_server_too(tmp_path: Path, place: Place) -> None:
@@ -81,7 +89,7 @@ def test_a_forgetting_that_is_undone_is_undone_on_the_server_too(tmp_path: Path,
     held = shelf.count()
     shelf.close()
     assert sorted(exported(store, vectors=False).splitlines()) == sorted(before.splitlines())
-    assert held == 1 + sum(
+    assert held == 2 + sum(
         store.rows(f"SELECT count(*) FROM {t}")[0][0]
         for t in ("turns", "contexts", "events", "summaries", "index_keys", "profile", "profile_sources",
                   "turn_used", "jobs", "forgotten")
@@ -106,12 +114,11 @@ HOSTILE = (
 def test_no_wearer_sees_counts_or_deletes_anothers_rows_whatever_their_name(
     tmp_path: Path, server: Server
 ) -> None:
-    if server.process is None:
-        server.start()
-    url, shelves = server.url, {}
+    server.start()
+    shelves = {}
     for wearer in ("ann", *HOSTILE):
-        seal = Place(url, wearer, new_secret()).seal()
-        shelf = MilvusShelf(Place(url, wearer, new_secret()), make=True)
+        theirs = Place(server.url, wearer, new_secret(), token_file=server.token_file)
+        seal, shelf = theirs.seal(), MilvusShelf(theirs, make=True)
         rows = [(n := seal.row_id(f"{wearer} {i}"), seal.seal(n, 0, b"secret")) for i in range(5)]
         shelf.put([(SealedRow(n, 0, box), seal.leaving(meaning(str(i)))) for i, (n, box) in enumerate(rows)])
         shelves[wearer] = shelf, seal, [n for n, _ in rows]
@@ -162,10 +169,11 @@ def test_the_wearer_moves_the_memory_and_is_told_where_it_is(tmp_path: Path, pla
         return found
 
     assert run("hosted") == {"hosted": False}
-    away = run("move", "--to", f"milvus:{place.url}", "--wearer", "ann & co", "--keep-days", "5")["away"]
+    to = ["--to", f"milvus:{place.url}", "--wearer", f"{place.wearer} & co", *of_token(place)]
+    away = run("move", *to, "--keep-days", "5")["away"]
     told = run("hosted")
     assert told["away"] == away
-    assert told["wearer"] == "ann & co"
+    assert told["wearer"] == f"{place.wearer} & co"
     assert run("hosted", "--recovery", str(tmp_path / "rec"))["waiting"] == 0
     assert len(bytes.fromhex((tmp_path / "rec").read_text())) == 32
     assert (tmp_path / "rec").stat().st_mode & 0o77 == 0

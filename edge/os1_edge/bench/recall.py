@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.embed import Embedder
 from os1_edge.remember.importance import importance_by_rule
 from os1_edge.remember.locomo import LocomoTurn, read_locomo
@@ -155,6 +156,8 @@ def measure(
                 recall = Recall(store, embedder, rule)
                 for asked in conversation.questions:
                     hits = recall.recall(asked.question, conversation.now)
+                    if recall.word:
+                        raise BadMemory(f"recall was not measured: {recall.word}")
                     found = _shares(asked, [turn_ids.get(hit.ref_id, "") for hit in hits])
                     answers.append(Answered(number, asked.category, found))
                 recall.close()

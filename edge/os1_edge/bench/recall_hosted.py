@@ -9,6 +9,7 @@ fetches, the room that a memory takes on each side, and what turning a vector co
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -33,13 +34,15 @@ from os1_edge.remember.store import Store
 
 Prepare = Callable[[Store, datetime], None]
 
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 """For the server's answers while recall is measured: what it finds, not how busy the machine is."""
 
 
 @contextmanager
 def place_of(backend: str) -> Iterator[Prepare]:
     """What puts a memory where ``backend`` says: "sqlite-vec", "milvus" (milvus-lite), "milvus:URL".
+
+    The token of a URL is read from the file ``$OS1_MILVUS_TOKEN_FILE``.
 
     Raises:
         ValueError: it says neither.
@@ -57,7 +60,10 @@ def place_of(backend: str) -> Iterator[Prepare]:
             places: list[Place] = []
 
             def prepare(store: Store, now: datetime) -> None:
-                places.append(Place(where, f"bench {len(places)}", new_secret(), keep_days=0))
+                token = os.environ.get("OS1_MILVUS_TOKEN_FILE", "") if url else ""
+                places.append(
+                    Place(where, f"bench {len(places)}", new_secret(), token_file=token, keep_days=0)
+                )
                 move_out(store, places[-1], now)
 
             yield prepare
@@ -127,8 +133,8 @@ def _bytes(store: Store) -> int:
 def _count(shelf: MilvusShelf, into: list[int]) -> None:
     get = shelf.get
 
-    def counting(row_ids: Sequence[bytes], timeout_s: float = 30.0) -> Any:
-        found = get(row_ids, timeout_s)
+    def counting(row_ids: Sequence[bytes], timeout_s: float = 30.0, *, newest: bool = True) -> Any:
+        found = get(row_ids, timeout_s, newest=newest)
         into.append(sum(len(row.sealed) * 5 // 4 + 40 for row in found.values()))
         return found
 

@@ -131,7 +131,7 @@ class Search:
             near |= self._neighbours(list(beside.values()), loaded)
             items += beside.values()
             every = {i.id for i in items} | {i.id for pair in near.values() for i in pair if i is not None}
-            meanings |= self._meanings(every - meanings.keys(), vector)
+            meanings |= self._meanings(self._unmeasured(every, meanings), vector)
         return Found(_candidates(items, keys, near, meanings, set(rarity)), rarity)
 
     def _words(self, question: Question) -> tuple[dict[str, float], list[str], bool]:
@@ -189,6 +189,9 @@ class Search:
             f"SELECT id, vector FROM item_vectors WHERE id IN ({_list(ids)}) AND embedder = {_EMBEDDER}"
         )
         return _cosines(rows, vector)
+
+    def _unmeasured(self, ids: Collection[int], meanings: Collection[int]) -> set[int]:
+        return set(ids) - set(meanings)
 
     def _items(
         self, ids: Collection[int]

@@ -34,6 +34,7 @@ _MILVUS = "milvus:"
 @click.option("--token-file", type=PATH, help="The server's token, in a file of mode 0600.")
 @click.option("--ca-file", type=PATH, help="PEM of the authority that signed the server's certificate.")
 @click.option("--plain-vectors", is_flag=True, help="Send vectors as they are, not turned (docs/hosted.md).")
+@click.option("--as-is", is_flag=True, help="With local: give up what the server lost.")
 @as_json
 def move(
     memory: Access,
@@ -44,6 +45,7 @@ def move(
     token_file: Path | None,
     ca_file: Path | None,
     plain_vectors: bool,
+    as_is: bool,
     as_json: bool,
 ) -> None:
     """Move the memory to a server, sealed by this device's key, or home again.
@@ -54,7 +56,7 @@ def move(
 
     with memory.opened() as store:
         if to == "local":
-            done = move_home(store, _tell)
+            done = move_home(store, _tell, as_is=as_is)
             told = f"{done.rows} rows came home; the server holds nothing of them any more"
         else:
             place = _place(store, to, wearer, keep_days, token_file, ca_file, not plain_vectors)
@@ -116,6 +118,7 @@ def hosted(memory: Access, recovery: Path | None, as_json: bool) -> None:
 @click.option("--token-file", type=PATH)
 @click.option("--ca-file", type=PATH)
 @click.option("--plain-vectors", is_flag=True, help="As it was moved there.")
+@click.option("--as-is", is_flag=True, help="Take what is there, though the server lost some of it.")
 def adopt(
     memory: Access,
     from_: str,
@@ -125,6 +128,7 @@ def adopt(
     token_file: Path | None,
     ca_file: Path | None,
     plain_vectors: bool,
+    as_is: bool,
 ) -> None:
     """Take over a hosted memory on a new device; the old one sends nothing any more."""
     from os1_edge.remember.hosted.move import adopt as take_over
@@ -135,7 +139,7 @@ def adopt(
             _url(from_), wearer, load(recovery), not plain_vectors, _absolute(token_file), _absolute(ca_file),
             keep_days=keep_days,
         )  # fmt: skip
-        done = take_over(store, place, _tell)
+        done = take_over(store, place, _tell, as_is=as_is)
     say(f"{done.rows} rows are on this device and on the server")
 
 

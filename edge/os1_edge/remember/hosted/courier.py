@@ -16,10 +16,10 @@ import sqlcipher3
 
 from os1_edge.remember.connection import BadMemory
 from os1_edge.remember.hosted.content import Content, canonical, read
-from os1_edge.remember.hosted.owner import require_ours
+from os1_edge.remember.hosted.owner import require_ours, say_rows
 from os1_edge.remember.hosted.seal import Seal
 from os1_edge.remember.hosted.shelf import BATCH, SealedRow, Shelf
-from os1_edge.remember.hosted.state import has_traces, place_of, purged, sent, waiting
+from os1_edge.remember.hosted.state import has_traces, least, place_of, purged, sent, waiting
 from os1_edge.remember.hosted.window import let_go
 from os1_edge.remember.index import Index
 from os1_edge.remember.rows import now
@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 
 LET_GO_S = 86_400.0
 """Between looks for what may leave the device: days are what is kept here."""
+
+PURGE_S = 60.0
+"""Until the server is asked anew to let go of what was forgotten, where it has not begun; then doubled."""
 
 EVERY_S = 5.0
 """Between looks for what changed: a turn's rows then go in one request."""
@@ -62,14 +65,16 @@ def send(store: Index, seal: Seal, shelf: Shelf, limit: int = BATCH) -> int:
         if not store.rows("SELECT 1 FROM hosted_away WHERE row_id = ?", row_id):
             gone.append(row_id)
     shelf.put(put)
-    shelf.delete(gone)
+    if gone:
+        say_rows(shelf, seal, least(store))
+        shelf.delete(gone)
     # work that is done goes too; the server is asked to write its files anew only for what was forgotten
     sent(store, entries, forgot=any(c is not None and c.table == "forgotten" for _, c in found))
     return len(entries)
 
 
 def send_all(store: Index, seal: Seal, shelf: Shelf, tell: Callable[[str], None] = lambda _: None) -> int:
-    """Sends every change, and has the server let go of what was forgotten; returns how many.
+    """Sends every change; returns how many.
 
     Raises:
         NotReached: the server did not take some; they stay noted.
@@ -78,11 +83,24 @@ def send_all(store: Index, seal: Seal, shelf: Shelf, tell: Callable[[str], None]
     while some := send(store, seal, shelf):
         done += some
         tell(f"{done} rows sent")
+    if done:
+        say_rows(shelf, seal, least(store))
+    return done
+
+
+def purge(store: Index, seal: Seal, shelf: Shelf) -> bool:
+    """Has the server let go of what was forgotten, if anything was; returns whether nothing is left to ask.
+
+    Raises:
+        NotReached: it did not; it is asked again.
+    """
     if has_traces(store):
         require_ours(store, seal, shelf)
-        purged(store, shelf.purge())
+        if (generation := shelf.purge()) is None:
+            return False
+        purged(store, generation)
         shelf.drop_before()
-    return done
+    return True
 
 
 def sealed(seal: Seal, content: Content) -> tuple[SealedRow, Vector | None]:
@@ -101,7 +119,8 @@ class Courier:
         """``connect`` opens a shelf of its own; `NotReached` is tried again later."""
         self._store, self._seal, self._connect = store, seal, connect
         self._shelf: Shelf | None = None
-        self._next_look = 0.0
+        self._next_look = self._next_purge = 0.0
+        self._purge_wait = PURGE_S
         self._stop = Event()
         self._thread = Thread(target=self._run, name="memory courier", daemon=True)
         self._thread.start()
@@ -139,11 +158,16 @@ class Courier:
         if place is None:
             return  # home again
         due = monotonic() >= self._next_look
-        if not (due or waiting(self._store, 1) or has_traces(self._store)):
+        purging = monotonic() >= self._next_purge and has_traces(self._store)
+        if not (due or purging or waiting(self._store, 1)):
             return
         try:
             self._shelf = self._shelf or self._connect()
             send_all(self._store, self._seal, self._shelf)
+            if purging:
+                done = purge(self._store, self._seal, self._shelf)
+                self._next_purge = monotonic() + self._purge_wait
+                self._purge_wait = PURGE_S if done else min(2 * self._purge_wait, LET_GO_S)
             if due:
                 let_go(self._store, self._seal, self._shelf, now() - timedelta(days=place.keep_days))
                 self._next_look = monotonic() + LET_GO_S

@@ -11,10 +11,19 @@ from os1_edge.remember.erase import clear, note_traces
 from os1_edge.remember.hosted.content import KEPT, Content, canonical, sql_name
 from os1_edge.remember.hosted.courier import send_all
 from os1_edge.remember.hosted.open import reach
-from os1_edge.remember.hosted.owner import claim, owner, require_ours
-from os1_edge.remember.hosted.seal import NotSealed
-from os1_edge.remember.hosted.shelf import BATCH, MilvusShelf, NotReached, NotThere
-from os1_edge.remember.hosted.state import Place, counts, mark_away, place_of, settle, unsettle
+from os1_edge.remember.hosted.owner import NO_MEMORIES, claim, owner, require_ours, said_rows
+from os1_edge.remember.hosted.seal import NotSealed, Seal
+from os1_edge.remember.hosted.shelf import BATCH, MilvusShelf, NotReached, NotThere, Shelf
+from os1_edge.remember.hosted.state import (
+    Place,
+    counts,
+    give_up,
+    least,
+    mark_away,
+    place_of,
+    settle,
+    unsettle,
+)
 from os1_edge.remember.hosted.window import Incomplete, Tell, bring_home, compare, let_go
 from os1_edge.remember.store import Store
 
@@ -56,14 +65,14 @@ def move_out(store: Store, place: Place, now: datetime, tell: Tell = lambda _: N
     try:
         if (holder := owner(shelf, seal)) not in (None, device):
             raise NotReached(f"another device of the wearer ({holder}) keeps its memory there")
-        claim(shelf, seal, device)
+        claim(shelf, seal, device, 0 if noted is None else least(store))
         settle(store, replace(place, generation=shelf.generation))
         send_all(store, seal, shelf, tell)
         names = _names(store)
         held = compare(store, seal, shelf, names)
         missing = [name for name in names if not held[name]]
         _, away = counts(store)
-        if missing or shelf.count() < len(names) + away + 1:
+        if missing or shelf.count() < len(names) + away + len(NO_MEMORIES):
             raise Incomplete(
                 f"{len(missing)} of {len(names)} rows are not on the server as they were sent; the memory is "
                 "whole on this device. Run the command again"
@@ -75,8 +84,13 @@ def move_out(store: Store, place: Place, now: datetime, tell: Tell = lambda _: N
     return Moved(len(names) + away, counts(store)[1], clear(store))
 
 
-def move_home(store: Store, tell: Tell = lambda _: None) -> Moved:
+def move_home(store: Store, tell: Tell = lambda _: None, *, as_is: bool = False) -> Moved:
     """Brings the whole memory home, and has the server drop it once all of it is here.
+
+    Args:
+        store: the memory.
+        tell: called with lines of progress.
+        as_is: what the server lost is given up; else it is waited for, and the server drops nothing.
 
     Raises:
         BadMemory: it is at home.
@@ -88,12 +102,12 @@ def move_home(store: Store, tell: Tell = lambda _: None) -> Moved:
     try:
         shelf = reach(store)
     except NotThere:
-        if counts(store)[1]:
+        if counts(store)[1] and not as_is:
             raise
         unsettle(store)  # all was here and dropped there, and then the power failed
         return Moved(0, 0, clear(store))
     try:
-        rows = bring_home(store, place.seal(), shelf, tell)
+        rows = _bring_home(store, place.seal(), shelf, tell, as_is)
         require_ours(store, place.seal(), shelf)
         shelf.drop()
     finally:
@@ -104,18 +118,19 @@ def move_home(store: Store, tell: Tell = lambda _: None) -> Moved:
     return Moved(rows, 0, clear(store))
 
 
-def adopt(store: Store, place: Place, tell: Tell = lambda _: None) -> Moved:
+def adopt(store: Store, place: Place, tell: Tell = lambda _: None, *, as_is: bool = False) -> Moved:
     """Takes a memory over on a new device, whose file is empty: all comes home, and stays on the server.
 
     Args:
         store: a memory with nothing in it.
         place: where it lies, with the secret that its first device gave out (``recovery``).
         tell: called with lines of progress.
+        as_is: what is there is taken, though rows are missing or cannot be opened.
 
     Raises:
         BadMemory: there is something in the file already.
         NotReached: no server, or the secret is not that of the collection.
-        Incomplete: rows there cannot be opened.
+        Incomplete: there are fewer rows than the other device sent, or some that cannot be opened.
     """
     if place_of(store) is None and _names(store):
         raise BadMemory("this device has a memory already; take it over into a new one (--memory FILE)")
@@ -125,26 +140,57 @@ def adopt(store: Store, place: Place, tell: Tell = lambda _: None) -> Moved:
         if owner(shelf, seal) is None:
             raise NotReached("the collection on the server is empty")
         settle(store, replace(place, generation=shelf.generation))
-        known = {row[0] for row in store.rows("SELECT row_id FROM hosted_away")}
-        known |= {seal.row_id(name) for name in (*_names(store), "owner")}
-        some: list[Content] = []
-        for row in shelf.every():
-            if row.row_id in known:
-                continue
-            try:
-                some.append(Content.decode(seal.open(*row)))
-            except NotSealed:
-                raise Incomplete(
-                    "a row on the server cannot be opened; ask its operator for a backup"
-                ) from None
-            if len(some) == BATCH:
-                _note_away(store, place, some)
-        _note_away(store, place, some)
-        rows = bring_home(store, seal, shelf, tell)
-        claim(shelf, seal, str(store.meta("device")))
+        found, sent = _find_all(store, place, shelf, as_is), said_rows(shelf, seal)
+        if not as_is and (sent is None or found < sent):
+            raise Incomplete(
+                f"the server gives {found} rows, and the other device sent it more ({sent or 'unknown'}). "
+                "Ask its operator for a backup of the collection, or take what is there: --as-is"
+            )
+        rows = _bring_home(store, seal, shelf, tell, as_is)
+        claim(shelf, seal, str(store.meta("device")), found)
     finally:
         shelf.close()
     return Moved(rows, 0, "")
+
+
+def _bring_home(store: Store, seal: Seal, shelf: Shelf, tell: Tell, as_is: bool) -> int:
+    away = counts(store)[1]
+    try:
+        return bring_home(store, seal, shelf, tell)
+    except Incomplete:
+        if not as_is:
+            raise
+        lost = give_up(store)
+        tell(f"{lost} rows are lost")
+        return away - lost
+
+
+def _find_all(store: Store, place: Place, shelf: Shelf, as_is: bool) -> int:
+    """Notes all rows of the memory that the server has as being only there, unless they came home before a
+    cut; returns how many there are."""
+    seal, found, some = place.seal(), 0, list[Content]()
+    known = {row[0] for row in store.rows("SELECT row_id FROM hosted_away")}
+    known |= {seal.row_id(name) for name in _names(store)}
+    aside = {seal.row_id(name) for name in NO_MEMORIES}
+    for row in shelf.every():
+        if row.row_id in aside:
+            continue
+        try:
+            content = seal.open(*row)
+        except NotSealed:
+            if as_is:
+                continue
+            raise Incomplete(
+                "a row on the server cannot be opened; ask its operator for a backup, or take what can be: "
+                "--as-is"
+            ) from None
+        found += 1
+        if row.row_id not in known:
+            some.append(Content.decode(content))
+        if len(some) == BATCH:
+            _note_away(store, place, some)
+    _note_away(store, place, some)
+    return found
 
 
 def _note_away(store: Store, place: Place, some: list[Content]) -> None:

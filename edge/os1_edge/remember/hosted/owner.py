@@ -1,4 +1,5 @@
-"""Which of the wearer's devices a collection belongs to: one writes to it, until another takes it over."""
+"""What a collection says of itself, sealed: which of the wearer's devices it belongs to (one writes to it,
+until another takes it over), and how many rows it holds."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ from os1_edge.remember.hosted.seal import NotSealed, Seal
 from os1_edge.remember.hosted.shelf import NotReached, SealedRow, Shelf
 from os1_edge.remember.index import Index
 
-_OWNER, _NOWHERE = "owner", -2
-"""The row that says whose the collection is, and its shelf."""
+_OWNER, _ROWS, _NOWHERE = "owner", "rows", -2
+"""The row that says whose the collection is, that which says how many others there are, and their shelf."""
+
+NO_MEMORIES = (_OWNER, _ROWS)
+"""Names of the rows that are no row of a memory."""
 
 
 def owner(shelf: Shelf, seal: Seal) -> str | None:
@@ -31,10 +35,30 @@ def owner(shelf: Shelf, seal: Seal) -> str | None:
     return None
 
 
-def claim(shelf: Shelf, seal: Seal, device: str) -> None:
-    """The collection is this device's from now on."""
-    row_id = seal.row_id(_OWNER)
-    shelf.put([(SealedRow(row_id, _NOWHERE, seal.seal(row_id, _NOWHERE, device.encode())), None)])
+def claim(shelf: Shelf, seal: Seal, device: str, rows: int) -> None:
+    """The collection is this device's from now on, and holds at least that many rows of its memory."""
+    shelf.put([(_said(seal, _OWNER, device), None), (_said(seal, _ROWS, str(rows)), None)])
+
+
+def say_rows(shelf: Shelf, seal: Seal, rows: int) -> None:
+    """The collection holds at least that many rows of the memory; said after rows were added, and before
+    rows are deleted, so that it is true whenever the power fails."""
+    shelf.put([(_said(seal, _ROWS, str(rows)), None)])
+
+
+def said_rows(shelf: Shelf, seal: Seal) -> int | None:
+    """How many rows of the memory there have to be at least; ``None``: the server has lost that too."""
+    row_id = seal.row_id(_ROWS)
+    row = shelf.get([row_id]).get(row_id)
+    try:
+        return int(seal.open(row_id, row.shelf, row.sealed)) if row is not None else None
+    except NotSealed:
+        return None
+
+
+def _said(seal: Seal, name: str, what: str) -> SealedRow:
+    row_id = seal.row_id(name)
+    return SealedRow(row_id, _NOWHERE, seal.seal(row_id, _NOWHERE, what.encode()))
 
 
 def require_ours(store: Index, seal: Seal, shelf: Shelf) -> None:

@@ -81,7 +81,7 @@ class Seal:
         """
         try:
             framed = self._box.decrypt(sealed[:_NONCE], sealed[_NONCE:], self._bound(row_id, shelf))
-        except (InvalidTag, ValueError):
+        except (InvalidTag, ValueError, struct.error):  # the last: a shelf that there is none of
             raise NotSealed("a row on the server was not sealed by this memory; it is not used") from None
         (length,) = struct.unpack(">I", framed[:4])
         return framed[4 : 4 + length]

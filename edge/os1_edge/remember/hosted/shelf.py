@@ -37,6 +37,10 @@ BATCH = 256
 WRITE_S = 30.0
 """Time for one request that writes or lists; nobody waits for it but a command."""
 
+LARGEST = 64 << 20
+"""Bytes of an answer that are taken: what a Milvus server sends at most unless set otherwise. Without a bound
+a server could fill the device's RAM."""
+
 
 class NotReached(BadMemory):
     """The server cannot be reached, or refuses; the message says which and what to do."""
@@ -60,8 +64,10 @@ class Shelf(Protocol):
     def put(self, rows: Sequence[tuple[SealedRow, Vector | None]]) -> None:
         """Keeps rows, in place of those of the same ids."""
 
-    def get(self, row_ids: Sequence[bytes], timeout_s: float = WRITE_S) -> dict[bytes, SealedRow]:
-        """Those of the rows that are there."""
+    def get(
+        self, row_ids: Sequence[bytes], timeout_s: float = WRITE_S, *, newest: bool = True
+    ) -> dict[bytes, SealedRow]:
+        """Those of the rows that are there; ``newest``: as they are after all that was sent before."""
 
     def nearest(self, shelf: int, vector: Vector, k: int, timeout_s: float) -> list[tuple[bytes, float]]:
         """The ``k`` rows of a shelf with the highest inner product, highest first: (id, inner product)."""
@@ -75,8 +81,9 @@ class Shelf(Protocol):
     def count(self) -> int:
         """How many rows there are."""
 
-    def purge(self) -> int:
-        """Has the server write anew what held deleted rows; returns the generation that it lies in now."""
+    def purge(self) -> int | None:
+        """Has the server write anew what held deleted rows; returns the generation that it lies in now.
+        ``None``: it has not begun yet; to be asked again in a minute."""
 
     def drop_before(self) -> None:
         """Lets go of the generation before this one."""
@@ -98,6 +105,7 @@ class MilvusShelf:
             NotReached: no server there, or it refuses, or pymilvus is missing.
         """
         self._base, self._generation = collection_of(place.wearer), place.generation
+        self._asked = False  # to compact
         self._py = _pymilvus()
         with self._told():
             self._client = self._py.MilvusClient(
@@ -105,9 +113,11 @@ class MilvusShelf:
                 token=_token(place.token_file),
                 timeout=timeout_s,
                 dedicated=True,
+                grpc_options={"grpc.max_receive_message_length": LARGEST},
                 **({"server_pem_path": place.ca_file, "secure": True} if place.ca_file else {}),
             )
-            self._lite = "lite" in str(self._client.get_server_version(timeout=timeout_s)).lower()
+            # Milvus's own package for Python, a whole server, calls itself v2.3.5-lite.
+            self._lite = str(self._client.get_server_version(timeout=timeout_s)).startswith("milvus_lite")
             there = self._client.has_collection(self.collection, timeout=timeout_s)
             if not there and self._lite:  # who comes from elsewhere does not know how often it began anew
                 there = self._find_generation()
@@ -135,14 +145,20 @@ class MilvusShelf:
                 data = [_entity(row, vector) for row, vector in rows[at : at + BATCH]]
                 self._client.upsert(self.collection, data, timeout=WRITE_S)
 
-    def get(self, row_ids: Sequence[bytes], timeout_s: float = WRITE_S) -> dict[bytes, SealedRow]:
-        """See ``Shelf``."""
+    def get(
+        self, row_ids: Sequence[bytes], timeout_s: float = WRITE_S, *, newest: bool = True
+    ) -> dict[bytes, SealedRow]:
+        """See ``Shelf``. For the newest Milvus waits until its log has been read: some 200 ms."""
         found: dict[bytes, SealedRow] = {}
         with self._told():
             for at in range(0, len(row_ids), BATCH):
                 some = [row_id.hex() for row_id in row_ids[at : at + BATCH]]
                 for entity in self._client.get(
-                    self.collection, ids=some, output_fields=_FIELDS, timeout=timeout_s
+                    self.collection,
+                    ids=some,
+                    output_fields=_FIELDS,
+                    consistency_level="Strong" if newest else "Eventually",
+                    timeout=timeout_s,
                 ):
                     row = _row(entity)
                     found[row.row_id] = row
@@ -161,7 +177,7 @@ class MilvusShelf:
                 consistency_level="Eventually",
                 timeout=timeout_s,
             )
-        return [(bytes.fromhex(hit["id"]), float(hit["distance"])) for hit in hits]
+            return [(bytes.fromhex(hit["id"]), float(hit["distance"])) for hit in hits[:k]]
 
     def delete(self, row_ids: Sequence[bytes]) -> None:
         """See ``Shelf``."""
@@ -179,10 +195,10 @@ class MilvusShelf:
         try:
             while True:
                 with self._told():
-                    page = pages.next()
-                if not page:
+                    rows = [_row(entity) for entity in pages.next()]
+                if not rows:
                     return
-                yield from map(_row, page)
+                yield from rows
         finally:
             pages.close()
 
@@ -190,19 +206,27 @@ class MilvusShelf:
         """See ``Shelf``."""
         with self._told():
             found = self._client.query(
-                self.collection, filter="", output_fields=["count(*)"], timeout=WRITE_S
+                self.collection,
+                filter="",
+                output_fields=["count(*)"],
+                consistency_level="Strong",
+                timeout=WRITE_S,
             )
-        return int(found[0]["count(*)"])
+            return int(found[0]["count(*)"])
 
-    def purge(self) -> int:
-        """See ``Shelf``. Milvus is asked to compact, and lets go of the files that this replaces after its
-        ``dataCoord.gc.dropTolerance`` (3 h unless set otherwise). milvus-lite cannot be asked, and merges
-        files only when there are many: its rows are copied to a new collection and the old one dropped."""
+    def purge(self) -> int | None:
+        """See ``Shelf``. Milvus is asked to compact: what was just written it passes over (2.3.5), so that a
+        request counts that is not the first and makes it plan something. It lets go of the files that are
+        replaced after its ``dataCoord.gc.dropTolerance`` (3 h unless set otherwise). milvus-lite cannot be
+        asked, and merges files only when there are many: its rows are copied to a new collection and the
+        old one dropped."""
         with self._told():
             self._client.flush(self.collection, timeout=WRITE_S)
             if not self._lite:
-                self._client.compact(self.collection, timeout=WRITE_S)
-                return self._generation
+                again, self._asked = self._asked, True
+                job = self._client.compact(self.collection, timeout=WRITE_S)
+                plans = self._client.get_compaction_plans(job, timeout=WRITE_S).plans
+                return self._generation if again and plans else None
         old, self._generation = self._generation, self._generation + 1
         with self._told():
             self._client.drop_collection(self.collection, timeout=WRITE_S)  # of an attempt that was cut off
@@ -253,12 +277,23 @@ class MilvusShelf:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turns what pymilvus and gRPC raise into `NotReached`."""
+        """Turns into `NotReached` what pymilvus raises, what it lets through of gRPC (a deadline, a method
+        that an older server lacks), and what an answer that is none makes of it."""
         try:
             yield
-        except (self._py.MilvusException, OSError, RuntimeError, ValueError) as e:
-            text = getattr(e, "message", "") or str(e)
-            raise NotReached(f"the server that holds the memory cannot be used: {text[:200]}") from None
+        except BadMemory:
+            raise
+        except Exception as e:
+            raise NotReached(f"the server that holds the memory cannot be used: {_why(e)}") from None
+
+
+def _why(e: Exception) -> str:
+    text = getattr(e, "message", "") or (e.details() if hasattr(e, "details") else f"{type(e).__name__}: {e}")
+    if "illegal connection params" in text:
+        text = "it does not answer, or it refuses the token or the encryption"
+    elif "unknown method" in text:
+        text += "; Milvus 2.3 or newer is needed"
+    return str(text)[:200]
 
 
 _FIELDS = ["id", "shelf", "sealed"]

@@ -171,6 +171,22 @@ def counts(store: Index) -> tuple[int, int]:
     return out, away
 
 
+def least(store: Index) -> int:
+    """How many rows of the memory the server holds at least: what waits may be there already or not."""
+    waiting, away = counts(store)
+    here = sum(int(store.rows(f"SELECT count(*) FROM {table}")[0][0]) for table in KEPT)
+    return max(0, here + away - waiting)
+
+
+def give_up(store: Index) -> int:
+    """Nothing is only on the server any more: what was is lost. Returns how many rows."""
+    _, away = counts(store)
+    with store.transaction() as db:
+        db.execute("DELETE FROM hosted_away")
+        db.execute("INSERT INTO hosted_words (hosted_words) VALUES ('delete-all')")
+    return away
+
+
 def has_traces(store: Index) -> bool:
     """Whether the server may hold traces of what was forgotten."""
     return bool(_get(store, "traces"))

@@ -207,7 +207,8 @@ def bring_home(store: Index, seal: Seal, shelf: Shelf, tell: Tell = lambda _: No
     if lost:
         raise Incomplete(
             f"{lost} rows, or what they rest on, are not on the server as they were sent, {done} came back; "
-            "nothing was deleted there. Ask the operator for a backup of the collection, then try again"
+            "nothing was deleted there. Ask the operator for a backup of the collection, then try again; "
+            "if there is none: os1 memory move --to local --as-is"
         )
     return done
 
