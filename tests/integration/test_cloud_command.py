@@ -73,6 +73,10 @@ def alive(group: int) -> set[int]:
     return found
 
 
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 async def gone(group: int) -> None:
     while alive(group):  # noqa: ASYNC110 - other processes' state
         await asyncio.sleep(0.05)
@@ -150,6 +154,17 @@ def test_what_a_dead_server_leaves_behind_is_ended_before_the_next_starts() -> N
             await again(made)
             assert not alive(group)
             assert len(alive(pid(made))) == 2
+
+    run(story)
+
+
+def test_a_server_whose_keeper_is_killed_does_not_stay_beside_the_next() -> None:
+    async def story() -> None:
+        async with started("--child") as made:
+            group = pid(made)
+            os.kill(parent(group), signal.SIGKILL)
+            await gone(group)
+            await again(made)
 
     run(story)
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from os1_cloud.engines import EngineError
@@ -113,8 +116,11 @@ class Command:
         while True:
             began = loop.time()
             if self._end is not None:
-                code = (await self._end).get("code")
-                log.error("%s: its server ended with code %s", self._name, code)
+                end = await self._end
+                if not end:  # the keeper was killed, so nobody has ended what it kept
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.killpg(self.pid, signal.SIGKILL)
+                log.error("%s: its server ended with code %s", self._name, end.get("code", "unknown"))
             self._let_go()
             if loop.time() - began >= STEADY_S:
                 failures = 0
