@@ -11,8 +11,8 @@ import asyncio
 import base64
 import json
 import math
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any, Literal
 
 from os1_cloud.engines import (
@@ -121,36 +121,22 @@ class Upstream:
             raise EngineLost(f"{self.name}: the server behind it is being started", wait)
         return to
 
-    async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
-        """See `Engine.generate`."""
-        body = json.dumps(_request(self._model, prompt)).encode()
-        wait = min(self._silence_s, prompt.total_s or self._silence_s)
-        why: Literal["stop", "length"] = "stop"
-        usage: dict[str, Any] = {}
-        pieces, ended, to, loop = 0, False, self._to(), asyncio.get_running_loop()
+    def _hears(self) -> None:
+        self._heard, self._mute = asyncio.get_running_loop().time(), 0
+
+    @contextmanager
+    def _asked(self, wait: float) -> Iterator[None]:
+        """Around one question: what goes wrong, as an engine says it."""
         self._at_work += 1
         try:
-            stream = events(to, "/chat/completions", body, self._headers, CONNECT_S)
-            async with aclosing(stream):
-                while (data := await asyncio.wait_for(anext(stream, "[DONE]"), wait)) != "[DONE]":
-                    self._heard, self._mute = loop.time(), 0
-                    part = json.loads(data)
-                    if "error" in part:
-                        raise EngineError(f"{self.name}: the server behind it failed")
-                    usage = part.get("usage") or usage
-                    for choice in part.get("choices", []):
-                        if text := choice.get("delta", {}).get("content"):
-                            pieces += 1
-                            yield Piece(text)
-                        if choice.get("finish_reason"):
-                            why, ended = "length" if choice["finish_reason"] == "length" else "stop", True
+            yield
         except TimeoutError as e:
             self._mute += wait == self._silence_s
             silent = f"{self.name}: the server behind it said nothing for {wait:.0f} s"
             raise EngineLost(silent, RETRY_S) from e
         except HttpStatus as e:
             if isinstance(failure := _error(self.name, e), EngineBusy):
-                self._heard, self._mute = loop.time(), 0
+                self._hears()
             raise failure from e
         except HttpError as e:
             self._heard = -math.inf
@@ -162,6 +148,29 @@ class Upstream:
             raise EngineError(f"{self.name}: the server behind it failed ({type(e).__name__})") from e
         finally:
             self._at_work -= 1
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
+        """See `Engine.generate`."""
+        body = json.dumps(_request(self._model, prompt)).encode()
+        wait = min(self._silence_s, prompt.total_s or self._silence_s)
+        why: Literal["stop", "length"] = "stop"
+        usage: dict[str, Any] = {}
+        pieces, ended, to = 0, False, self._to()
+        with self._asked(wait):
+            stream = events(to, "/chat/completions", body, self._headers, CONNECT_S)
+            async with aclosing(stream):
+                while (data := await asyncio.wait_for(anext(stream, "[DONE]"), wait)) != "[DONE]":
+                    self._hears()
+                    part = json.loads(data)
+                    if "error" in part:
+                        raise EngineError(f"{self.name}: the server behind it failed")
+                    usage = part.get("usage") or usage
+                    for choice in part.get("choices", []):
+                        if text := choice.get("delta", {}).get("content"):
+                            pieces += 1
+                            yield Piece(text)
+                        if choice.get("finish_reason"):
+                            why, ended = "length" if choice["finish_reason"] == "length" else "stop", True
         if not ended:
             raise EngineError(f"{self.name}: the server behind it broke off")
         cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
