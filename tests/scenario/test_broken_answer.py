@@ -254,6 +254,17 @@ def test_a_wearer_who_wants_to_be_private_in_mid_answer_is_from_then_on() -> Non
     assert heard.taken.outcome == "the server broke off; the device went on (nothing leaves the device)"
 
 
+@pytest.mark.parametrize(("schema", "heard"), [(None, ANSWER[: ANSWER.index("w8")]), ({}, "")])
+def test_where_nobody_has_more_to_say_the_answer_ends(schema: Any, heard: str) -> None:
+    class Speechless(Device):
+        async def stream(self, *_: object, **__: object) -> AsyncGenerator[str, None]:
+            return
+            yield
+
+    assert lived(Doors(again="busy"), Speechless(), schema=schema).text == heard
+    assert lived(Doors(fault="broken"), Speechless(), schema=schema).text == heard
+
+
 @pytest.mark.parametrize(("stop_after", "calls"), [(5, 1), (12, 2)])
 def test_a_wearer_who_interrupts_an_answer_frees_its_server_whichever_that_is(
     stop_after: int, calls: int
@@ -280,11 +291,29 @@ def test_an_answer_about_a_picture_is_not_gone_on_with_by_another_server() -> No
     assert (heard.text, len(doors.asked), heard.taken.answered) == (ANSWER, 1, "both")
 
 
-def test_an_answer_that_obeys_a_schema_is_begun_anew_and_given_once() -> None:
-    doors = Doors()
+@pytest.mark.parametrize("fault", ["unreachable", "ending", "gone"])
+def test_a_picture_that_the_device_cannot_look_at_is_shown_to_another_server(fault: Failure) -> None:
+    doors = Doors(breaks_after=0, fault=fault)
+    asked = [Message("user", "What is this?", (bytes(2_000),))]
+    assert lived(doors, messages=asked, task="caption").text == ANSWER
+    first, again = doors.asked
+    assert (again.request_id, again.attempt, again.prefix) == (first.request_id, 1, "")
+
+
+def test_a_question_that_the_device_can_answer_is_not_asked_twice() -> None:
+    doors = Doors(breaks_after=0)
+    heard = lived(doors)
+    assert (heard.text, heard.taken.answered, len(doors.asked)) == (ANSWER, "local", 1)
+
+
+@pytest.mark.parametrize(("resumes", "again", "asked"), [("", "", 1), ("lost", "", 2), ("lost", "busy", 2)])
+def test_an_answer_that_obeys_a_schema_is_picked_up_or_begun_anew_and_given_once(
+    resumes: str, again: str, asked: int
+) -> None:
+    doors = Doors(resumes=resumes, again=again)
     heard = lived(doors, schema={"type": "object"}, task="plan")
     assert (heard.text, heard.parts) == (ANSWER, 1)
-    assert [(q.prefix, q.schema) for q in doors.asked] == [("", {"type": "object"})] * 2
+    assert [(q.prefix, q.schema) for q in doors.asked] == [("", {"type": "object"})] * asked
 
 
 def test_a_server_that_ends_is_left_for_another_as_soon_as_it_says_so() -> None:
@@ -323,11 +352,12 @@ ends = st.sampled_from(("", "silent", "lost", "unreachable", "busy"))
         back_s=st.floats(0.0, 2.0),
     ),
     st.floats(0.01, 2.0),
+    st.booleans(),
 )
 def test_whatever_happens_no_word_is_doubled_or_left_out_and_nothing_is_left_at_work(
-    doors: Doors, near_s: float
+    doors: Doors, near_s: float, whole: bool
 ) -> None:
-    heard = lived(doors, Device(near_s))
+    heard = lived(doors, Device(near_s), schema={"type": "object"} if whole else None)
     assert (heard.text, heard.left) == (ANSWER, 0)
     # What was known of the device when it was decided: a first word of the usual guess, or of what was seen.
     assert heard.gap_s <= max(SILENCE_S, near_s + 0.5) + near_s + WORD_S

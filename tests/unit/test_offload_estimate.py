@@ -254,7 +254,12 @@ def journal_of(count: int, file: Path | None = None) -> Journal:
     for n in range(count):
         journal.note(
             Taken(f"2026-03-02T08:00:{n:02}.000", "reply", "online", "cloud", f"reason {n}", 0.6, 0.2, 0.3),
-            {"link": "online", "why": "the server answered a probe", "rtt_s": 0.04},
+            {
+                "link": "online",
+                "why": "the server answered a probe",
+                "rtt_s": 0.04,
+                "server": ["door-1", "0.1.0", "qwen2.5-1.5b"],
+            },
         )
     return journal
 
@@ -286,6 +291,7 @@ def test_decisions_are_told_in_words(tmp_path: Path) -> None:
     lines = list(sentences(Offload(server="example.org:443"), journal))
     assert lines[0].startswith("The server example.org:443 is asked by the policy prefer-quality")
     assert lines[1] == "The link is online (the server answered a probe)."
+    assert lines[2] == "The server door-1 has version 0.1.0 and answers with qwen2.5-1.5b."
     assert lines[-1] == (
         "2026-03-02 08:00:00 reply (online): answered on the device, first word after 0.41 s (due 0.60 s; "
         "the device's own by 0.20 s, the server's by 0.30 s), because reason 0; the server had said nothing "

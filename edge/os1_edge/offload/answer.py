@@ -68,10 +68,11 @@ async def carried(sides: Sides, first: str | None) -> AsyncGenerator[str, None]:
                 sides.leave(asked.drop())
         if fault is None:
             break
-        if whole:
-            said.clear()
         times += 1
-        asked, text, rest = await _mended(sides, asked, said, fault, times)
+        broken = asked
+        asked, text, rest = await _mended(sides, broken, "" if whole else "".join(said), fault, times)
+        if whole and (rest is not None or asked is not broken):
+            said.clear()
     if rest is not None:
         async with aclosing(rest):
             while text is not None:
@@ -85,14 +86,14 @@ async def carried(sides: Sides, first: str | None) -> AsyncGenerator[str, None]:
 
 
 async def _mended(
-    sides: Sides, asked: Asked, said: Sequence[str], fault: Failure, times: int
+    sides: Sides, asked: Asked, said: str, fault: Failure, times: int
 ) -> tuple[Asked, str | None, AsyncGenerator[str, None] | None]:
     """The server's call that goes on, the next text (``None``: there is none), and the device's answer if it
     goes on instead."""
-    question, text = sides.question, "".join(said)
+    question = sides.question
     whole = question.schema is not None
-    messages = [*question.messages, Message("assistant", text)] if text else question.messages
-    left = max(question.max_tokens - len(text) // LETTERS, 1)
+    messages = [*question.messages, Message("assistant", said)] if said else question.messages
+    left = max(question.max_tokens - len(said) // LETTERS, 1)
     left_s = question.budget.total_s - (sides.clock.now() - sides.began)
     pictures = any(message.images for message in question.messages)
     how = sides.mend(Broken(fault, left_s, whole, pictures, times), question, messages)
@@ -106,7 +107,7 @@ async def _mended(
         request_id=f"{question.request_id}.{times}",  # with the first one's, it would begin anew
         max_tokens=left,
         budget=Budget(SILENCE_S, max(left_s, 0.0)),
-        prefix=text,
+        prefix=said,
         attempt=times,
         hedged=how.device_at is not None,
     )
@@ -119,7 +120,7 @@ async def _mended(
             sides.failed(fault, 0.0)
             if not isinstance(e, Silent):
                 raise
-            return mending.asked, None, None
+            return mending.asked, None, _nothing()
         if out.both:
             sides.raced()
         if out.winner == "cloud":
@@ -134,6 +135,11 @@ async def _mended(
     sides.taken.answered = "local" if whole else "both"
     sides.taken.outcome = f"the server broke off; the device went on ({how.reason})"
     return mending.asked, next_text, rest
+
+
+async def _nothing() -> AsyncGenerator[str, None]:
+    return
+    yield
 
 
 class _Mending:

@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from os1_edge.clock import Clock
 from os1_edge.offload.engine import EngineError
-from os1_edge.offload.far import Accepted, Alive, Far, FarError, Question, Step, Text
+from os1_edge.offload.far import Accepted, Alive, Failure, Far, FarError, Question, Step, Text
 from os1_edge.offload.route import Decision
 
 AGAIN_S = 0.1
@@ -28,6 +28,10 @@ TICK_S = 0.001
 """Waits below this are over: less may not move a clock on."""
 
 
+ELSEWHERE: tuple[Failure, ...] = ("unreachable", "ending", "gone")
+"""Failures that another server may not share."""
+
+
 class Silent(EngineError):
     """The device has nothing to say."""
 
@@ -35,8 +39,9 @@ class Silent(EngineError):
 class Asked:
     """One question at a server, over as many calls as it takes."""
 
-    def __init__(self, far: Far, question: Question, clock: Clock) -> None:
-        self._far, self._question, self._clock = far, question, clock
+    def __init__(self, far: Far, question: Question, clock: Clock, *, alone: bool = False) -> None:
+        """``alone``: the device cannot answer it, so it is asked once more where another server may."""
+        self._far, self._question, self._clock, self._alone = far, question, clock, alone
         self._began = clock.now()
         self._steps = far.ask(question)
         self._seq = 0
@@ -59,7 +64,16 @@ class Asked:
         Raises:
             FarError: there is none.
         """
-        text = await self._next()
+        try:
+            text = await self._next()
+        except FarError as e:
+            if not self._alone or e.kind not in ELSEWHERE:
+                raise
+            # By the same id: nothing of it was given, so what is there already is welcome.
+            spent_s = self._question.spent_s + self._clock.now() - self._began
+            self._steps = self._far.ask(replace(self._question, attempt=1, spent_s=spent_s))
+            self._seq, self.over, self.failure = 0, False, None
+            text = await self._next()
         self.first_s = self._clock.now() - self._began
         return text
 

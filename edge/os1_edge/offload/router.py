@@ -199,7 +199,7 @@ class Router:
         small = await self._pictures.shrunk(question.messages, decision.rung)
         spent = self._clock.now() - began  # by the encoder
         question = replace(question, messages=small, hedged=decision.hedge_at is not None, spent_s=spent)
-        asked = Asked(far, question, self._clock)
+        asked = Asked(far, question, self._clock, alone=decision.hedge_at is None)
         try:
             outcome = await race(asked, here, sooner(decision, spent), self._clock, self._leave)
         except EngineError:  # the device failed too
