@@ -174,7 +174,7 @@ class Command:
     async def _until_ready(self, to: Endpoint, end: asyncio.Future[dict[str, Any]], began: float) -> None:
         loop, told = asyncio.get_running_loop(), began
         while True:
-            seen = await look(to, self._headers)
+            seen = await look(to, self._headers, starts=True)
             if end.done():
                 raise EngineError(f"{self._name}: its server {_ended(end.result())} before it was ready")
             if not (why := ill(seen)):

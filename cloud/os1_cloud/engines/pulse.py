@@ -1,7 +1,8 @@
 """Whether a server that answers for us is well: one cheap question, and what its answer means.
 
-upstream and command import it. vLLM, llama-server and SGLang have a health page beside `/v1`; what has none
-(llama-cpp-python's server, a gateway) is asked for its models, which all of them list.
+upstream and command import it. vLLM, llama-server and SGLang have a health page beside `/v1`. Of what has
+none (llama-cpp-python's server, a gateway) any answer shows that it is there; while it starts it is asked for
+its models too, which all of them list. Not later: llama-cpp-python's server breaks an answer off for that.
 """
 
 from __future__ import annotations
@@ -21,12 +22,23 @@ Look = int | Literal["unreachable", "silent"]
 """The status of the page, or why there is none."""
 
 
-async def look(to: Endpoint, headers: list[tuple[str, str]], within_s: float = LOOK_S) -> Look:
-    """Asks a server for its health page, or for its models. `to`: with the path before
-    `/chat/completions`."""
+async def look(
+    to: Endpoint, headers: list[tuple[str, str]], within_s: float = LOOK_S, *, starts: bool = False
+) -> Look:
+    """Asks a server for its health page.
+
+    Args:
+        to: with the path before `/chat/completions`.
+        headers: sent with it.
+        within_s: seconds that it may take.
+        starts: whether it may not have loaded its model yet; where it has no such page, it is asked for its
+            models too.
+    """
     try:
         found = await status(to, to.path.removesuffix("/v1") + "/health", headers, within_s)
-        return await status(to, to.path + "/models", headers, within_s) if found in NO_PAGE else found
+        if starts and found in NO_PAGE:
+            found = await status(to, to.path + "/models", headers, within_s)
+        return found
     except HttpError:
         return "unreachable"
     except TimeoutError:
