@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 
 def let_threads_sleep() -> None:
@@ -53,3 +54,23 @@ def give_back() -> None:
 
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+_MADV_DONTNEED = 4
+
+
+def forget_pages(file: Path) -> None:
+    """Takes the pages of ``file`` that are mapped for reading out of this process; what is still needed comes
+    back when it is touched, mostly from the page cache. Of a language model some never are: matrices that
+    llama.cpp keeps in a layout of its own, and words that nobody says. Where the system cannot, nothing
+    happens.
+    """
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        name, madvise = str(file.resolve()), ctypes.CDLL(None).madvise
+        for line in Path("/proc/self/maps").read_text("utf-8", "surrogateescape").splitlines():
+            span, rights, *_, mapped = line.split(maxsplit=5)
+            if mapped == name and "w" not in rights:
+                begin, end = (int(part, 16) for part in span.split("-"))
+                madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), _MADV_DONTNEED)

@@ -13,7 +13,8 @@ from typing import IO
 from os1_models.checks import CHUNK_BYTES
 from os1_models.ct2 import Ct2Error
 from os1_models.errors import FetchFailed
-from os1_models.manifest import FileSpec, Part
+from os1_models.gguf import GgufError, round_to_iq4_nl
+from os1_models.manifest import FileSpec, Part, WhisperFile
 from os1_models.whisper_ggml import ConversionError, convert_whisper
 
 Artefacts = Mapping[str, Path]
@@ -88,10 +89,13 @@ def build_file(spec: FileSpec, artefacts: Artefacts, stage: Path, report: Callab
         return target
     weights, tokenizer = stage / f".{spec.name}.weights", stage / f".{spec.name}.tokenizer"
     join_parts(spec.convert.weights, artefacts, weights, report)
-    join_parts(spec.convert.tokenizer, artefacts, tokenizer, report)
     try:
-        convert_whisper(weights, tokenizer, target, spec.convert.quantisation)
-    except (ConversionError, Ct2Error, KeyError, ValueError) as error:
+        if isinstance(spec.convert, WhisperFile):
+            join_parts(spec.convert.tokenizer, artefacts, tokenizer, report)
+            convert_whisper(weights, tokenizer, target, spec.convert.quantisation)
+        else:
+            round_to_iq4_nl(weights, target)
+    except (ConversionError, Ct2Error, GgufError, KeyError, ValueError) as error:
         raise FetchFailed(f"cannot convert: {error}") from error
     finally:
         weights.unlink(missing_ok=True)

@@ -69,13 +69,32 @@ class Part(_Frozen):
     length: Size | None = None
 
 
-class Convert(_Frozen):
-    """A file computed from parts by this project's own code."""
+class WhisperFile(_Frozen):
+    """whisper.cpp's file, computed from CTranslate2's (`whisper_ggml.py`)."""
 
     step: Literal["whisper-ct2-to-ggml"]
     quantisation: Literal["f16", "q8_0", "q5_1", "q5_0"]
     weights: tuple[Part, ...] = Field(min_length=1)
     tokenizer: tuple[Part, ...] = Field(min_length=1)
+
+    @property
+    def inputs(self) -> tuple[Part, ...]:
+        return (*self.weights, *self.tokenizer)
+
+
+class RoundedGguf(_Frozen):
+    """A GGUF file with its slowest matrices in a format that is computed faster (`gguf.py`)."""
+
+    step: Literal["gguf-to-iq4_nl"]
+    weights: tuple[Part, ...] = Field(min_length=1)
+
+    @property
+    def inputs(self) -> tuple[Part, ...]:
+        return self.weights
+
+
+Convert = Annotated[WhisperFile | RoundedGguf, Field(discriminator="step")]
+"""A file computed from parts by this project's own code."""
 
 
 class FileSpec(_Frozen):
@@ -95,7 +114,7 @@ class FileSpec(_Frozen):
     def inputs(self) -> tuple[Part, ...]:
         if self.convert is None:
             return self.parts
-        return (*self.convert.weights, *self.convert.tokenizer)
+        return self.convert.inputs
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

@@ -143,14 +143,16 @@ class Puller:
         return receipt
 
     def _require_space(self, model: Model, source: Source) -> None:
-        """Downloads not here yet, the files, and the largest download twice (pip copies it once)."""
+        """Downloads not here yet, the largest of them twice (pip copies it once), the files, and what a
+        converted one is made of."""
         missing = [
             artefact.size or 0
             for artefact in source.artefacts
             if not (self._room(model, artefact) / "artefact").exists()
         ]
         files = sum(file.size or 0 for file in source.files)
-        require_space(self.store.root, sum(missing) + max(missing, default=0) + files)
+        inputs = source.download_size or 0 if any(file.convert for file in source.files) else 0
+        require_space(self.store.root, sum(missing) + max(missing, default=0) + files + inputs)
 
     def _room(self, model: Model, artefact: Artefact) -> Path:
         key = hashlib.sha256(artefact.origin.encode()).hexdigest()[:16]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from os1_edge.native import let_threads_sleep
+from os1_edge.native import forget_pages, let_threads_sleep
 from os1_edge.offload.engine import EngineError, Message
 from os1_edge.offload.lookup import FEW, MANY, guesses
 from os1_edge.offload.sampler import Sampler
@@ -86,6 +86,7 @@ class LlamaCpp:
         )
         if not self._model:
             raise EngineError(f"{model}: not a language model that can be read")
+        forget_pages(model)
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
         self._words = llama_cpp.llama_vocab_n_tokens(self._vocab)
         settings = llama_cpp.llama_context_default_params()
