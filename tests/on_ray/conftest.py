@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from ray_world import World
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "last: ends the cluster that all tests here share")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[World]":
     """A head and a second node with two CPUs each, and the scripted model on both."""

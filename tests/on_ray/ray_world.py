@@ -1,6 +1,7 @@
 """For tests on Ray: two nodes of real processes, front doors as operators start them, and a client."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,6 +21,14 @@ SLOTS = 4
 FIRST_S, TOKEN_S = 0.02, 0.02
 
 
+_JOINING = """
+import functools, runpy
+import os1_cloud.ray.pool as pool
+pool.ray.init = functools.partial(pool.ray.init, _node_ip_address="{}")
+runpy.run_module("os1_cloud", run_name="__main__", alter_sys=True)
+"""
+
+
 class World:
     """The cluster, and what is deployed on it."""
 
@@ -33,14 +42,23 @@ class World:
         self.door = self._door.__enter__()
 
     def close(self) -> None:
+        """Leaves the cluster; a second time it does nothing."""
         self._door.__exit__(None, None, None)
         ray.shutdown()
 
     def front(self, node: str = "front", *options: str) -> AbstractContextManager[Front]:
         return front(self.cluster.address, self.folder, SLOTS, node, *options)
 
-    def deploy(self, replicas: int = 2, token_s: float = TOKEN_S, **more: Any) -> None:
-        scripted.run(scripted.model(replicas, SLOTS, 1.0, **more), FIRST_S, token_s)
+    def front_at(self, host: str, node: str) -> AbstractContextManager[Front]:
+        """One that joins the node with this address: of several on a machine Ray would take the head."""
+        program = ("-c", _JOINING.format(host))
+        return front(self.cluster.address, self.folder, SLOTS, node, program=program)
+
+    def deploy(
+        self, replicas: int = 2, token_s: float = TOKEN_S, one_a_node: bool = False, **more: Any
+    ) -> None:
+        told = {"max_replicas_per_node": 1, "max_surge_percent": 0} if one_a_node else {}
+        scripted.run(scripted.model(replicas, SLOTS, 1.0, **more), FIRST_S, token_s, **told)
 
     async def states(self) -> list[dict[str, Any]]:
         """What each replica does."""
@@ -67,9 +85,14 @@ def joined(cluster: Cluster, folder: Path) -> World:
     return world
 
 
-def timeline(story: Callable[[], Awaitable[None]]) -> None:
+_LOOP = asyncio.new_event_loop()
+"""Of all stories. It never rests: what Serve tells a handle whose loop does is lost for good."""
+threading.Thread(target=_LOOP.run_forever, name="stories", daemon=True).start()
+
+
+def timeline(story: Callable[[], Awaitable[None]], patience_s: float = PATIENCE_S) -> None:
     """Runs a test's story; one that hangs fails."""
-    asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
+    asyncio.run_coroutine_threadsafe(asyncio.wait_for(story(), patience_s), _LOOP).result()
 
 
 def text(words: int, start: int = 0) -> str:

@@ -20,8 +20,9 @@ from os1_cloud.settings import ModelSettings
 
 APP = "os1-"
 """Begins the name of each application of ours; the model's name follows."""
-ROUTER = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
-"""Serve's own: a session goes to one replica, and to the next on the ring when that is full."""
+ROUTER = "os1_cloud.ray.router.Router"
+"""Serve's, by consistent hash: a session goes to one replica, and to the next on the ring when that is full
+or silent."""
 POLICY = "os1_cloud.ray.scaling:desired"
 FALLBACKS = 8
 """Replicas tried behind a session's own before a question waits: one is free unless nine in a row are

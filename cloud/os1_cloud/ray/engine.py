@@ -16,13 +16,17 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import BackPressureError, RayServeException
 
 from os1_cloud.engines import EngineBusy, EngineLost, Finished, Piece, Prompt
-from os1_cloud.ray.parcels import SILENCE_S, Parcel, again, read_end, write_prompt
+from os1_cloud.ray.parcels import Parcel, again, read_end, write_prompt
+from os1_cloud.ray.routing import Trip
 
 RETRY_S = 0.5
 """When to come back after a replica was lost or all were full: another one is found within milliseconds."""
 BUSY_S = 0.2
 """Before the second try where all were full: for that long Serve looks for the replicas of a node that is
 gone."""
+WAIT_S = 10.0
+"""Longest wait for a place that other front doors' questions have: about one answer. In a minute, all would
+wait a minute."""
 Pressure = tuple[str, int, int]
 """See pressure."""
 _END = object()
@@ -51,19 +55,42 @@ class _Elsewhere:
     def close(self) -> None:
         """Leaves the deployment running: other front doors use it."""
 
-    async def _ask(self, method: str, session: str, *args: Any) -> AsyncGenerator[Parcel, None]:
+    async def _second(self, lost: EngineLost, until: float) -> float:
+        """Until when a second try may wait for its place; where all were full, a moment later.
+
+        Raises:
+            EngineBusy: there is no time for one.
+        """
+        if not isinstance(lost, EngineBusy):
+            return _now() + WAIT_S
+        if until - _now() <= BUSY_S:
+            raise lost
+        await asyncio.sleep(BUSY_S)
+        return until
+
+    async def _ask(self, method: str, session: str, until: float, *args: Any) -> AsyncGenerator[Parcel, None]:
         """What a replica answers, without its signs of life.
+
+        Args:
+            method: of the replica.
+            session: what it knows of is used again.
+            until: when a place is of no use any more, seconds of the event loop.
+            args: of the method.
 
         Raises:
             EngineLost: there is none, or it is gone or silent.
-            EngineBusy: all have as many questions as they take, and as many wait.
+            EngineBusy: all have as many questions as they take, and as many wait, or this one waited too
+                long.
         """
         if not self.replicas:
             raise EngineLost(f"{self.name}: no replica runs", RETRY_S)
-        response = self._handle.options(method_name=method, session_id=session).remote(*args, self.pressure())
+        trip = Trip(until)
+        with trip.begins():
+            handle = self._handle.options(method_name=method, session_id=session)
+            response = handle.remote(*args, self.pressure())
         try:
             while True:
-                async with asyncio.timeout(SILENCE_S):
+                async with trip.patience():
                     parcel: Any = await anext(response, _END)
                 if parcel is _END:
                     raise EngineLost(f"{self.name}: its replica broke off", RETRY_S)
@@ -74,12 +101,24 @@ class _Elsewhere:
         except BackPressureError as e:
             raise EngineBusy(f"{self.name}: all its replicas are busy", RETRY_S) from e
         except TimeoutError as e:
+            if trip.replica is None:
+                raise EngineBusy(f"{self.name}: no place came free in time", RETRY_S) from e
+            trip.avoid()
             raise EngineLost(f"{self.name}: its replica is silent", RETRY_S) from e
-        except (RayError, RayServeException, grpc.RpcError) as e:
+        except (RayError, RayServeException, RuntimeError, grpc.RpcError) as e:
             # Only the kind: Ray's words hold addresses and traces.
             raise EngineLost(f"{self.name}: its replica is gone ({type(e).__name__})", RETRY_S) from e
+        except asyncio.CancelledError as e:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            # Not ours: a replica that is stopped hands on that its own work was cancelled.
+            raise EngineLost(f"{self.name}: its replica was stopped", RETRY_S) from e
         finally:
             response.cancel()  # gRPC never collects a call that was only dropped (grpc#43462)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class RayEngine(_Elsewhere):
@@ -96,8 +135,9 @@ class RayEngine(_Elsewhere):
         """See `Engine.generate`. An answer whose replica is lost goes on at another one, once, behind the
         text that is there already; `EngineLost` where that cannot be."""
         said: list[str] = []
+        until = _now() + (min(WAIT_S, prompt.total_s / 2) if prompt.total_s else WAIT_S)
         try:
-            async with aclosing(self._once(prompt)) as parts:
+            async with aclosing(self._once(prompt, until)) as parts:
                 async for part in parts:
                     if isinstance(part, Piece):
                         said.append(part.text)
@@ -106,17 +146,16 @@ class RayEngine(_Elsewhere):
         except EngineLost as e:
             if (rest := again(prompt, said, self.vision)) is None:
                 raise
-            if isinstance(e, EngineBusy):
-                await asyncio.sleep(BUSY_S)
+            until = await self._second(e, until)
         self.moved += 1
-        async with aclosing(self._once(rest)) as parts:
+        async with aclosing(self._once(rest, until)) as parts:
             async for part in parts:
                 if isinstance(part, Finished):
                     part = replace(part, answer_tokens=part.answer_tokens + len(said))
                 yield part
 
-    async def _once(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
-        async with aclosing(self._ask("generate", prompt.session, write_prompt(prompt))) as parcels:
+    async def _once(self, prompt: Prompt, until: float) -> AsyncGenerator[Piece | Finished, None]:
+        async with aclosing(self._ask("generate", prompt.session, until, write_prompt(prompt))) as parcels:
             async for parcel in parcels:
                 if isinstance(parcel, str):
                     yield Piece(parcel)
@@ -129,14 +168,15 @@ class RayRecognizer(_Elsewhere):
 
     async def transcribe(self, pcm: bytes, language: str) -> str:
         """See `Recognizer.transcribe`. Nothing was heard of a lost try, so another is made, once."""
+        until = _now() + WAIT_S
         try:
-            return await self._once(pcm, language)
-        except EngineLost:
-            return await self._once(pcm, language)
+            return await self._once(pcm, language, until)
+        except EngineLost as e:
+            return await self._once(pcm, language, await self._second(e, until))
 
-    async def _once(self, pcm: bytes, language: str) -> str:
+    async def _once(self, pcm: bytes, language: str, until: float) -> str:
         words: list[str] = []
-        async with aclosing(self._ask("transcribe", "", pcm, language)) as parcels:
+        async with aclosing(self._ask("transcribe", "", until, pcm, language)) as parcels:
             async for parcel in parcels:
                 if isinstance(parcel, str):
                     words.append(parcel)
@@ -156,10 +196,10 @@ class RayVoice(_Elsewhere):
     async def speak(self, text: str, speed: float) -> AsyncGenerator[bytes, None]:
         """See `Voice.speak`. What was spoken is not spoken again: a voice that is lost in the middle
         fails."""
-        spoken = False
+        spoken, until = False, _now() + WAIT_S
         for attempt in (1, 2):
             try:
-                async with aclosing(self._ask("speak", "", text, speed)) as parcels:
+                async with aclosing(self._ask("speak", "", until, text, speed)) as parcels:
                     async for parcel in parcels:
                         if isinstance(parcel, bytes):
                             spoken = True
@@ -167,6 +207,7 @@ class RayVoice(_Elsewhere):
                         elif isinstance(parcel, tuple):
                             read_end(parcel)
                 return
-            except EngineLost:
+            except EngineLost as e:
                 if spoken or attempt == 2:
                     raise
+                until = await self._second(e, until)

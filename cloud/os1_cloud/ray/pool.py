@@ -9,11 +9,12 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 # Before Ray is imported. One event loop per process talks gRPC (grpc#25364), and answers come over gRPC from
 # the replica itself, not by way of Ray's object store (measured: docs/decisions).
@@ -40,6 +41,9 @@ READY_S = 300.0
 """For the first replica of a model to load it."""
 FOLLOW_S = 1.0
 """Between two looks at how many replicas there are."""
+LOOK_S = 3.0
+"""For one look. Of a head that is lost Ray says nothing for a minute; then it ends this process."""
+T = TypeVar("T")
 AnyEngine = RayEngine | RayRecognizer | RayVoice
 _KINDS: dict[Kind, type[AnyEngine]] = {
     "language": RayEngine,
@@ -47,7 +51,8 @@ _KINDS: dict[Kind, type[AnyEngine]] = {
     "voice": RayVoice,
 }
 MISSED: frozenset[str] = frozenset({"too_late", "queue_full", "expired"})
-"""Outcomes that one more replica would have prevented."""
+"""Outcomes that one more replica would have prevented. Not `engine_lost`: Serve replaces what was lost
+unasked, and what is missing until then shows as these."""
 
 
 def connect(address: str) -> None:
@@ -115,6 +120,7 @@ class Pool:
         self._models = tuple(models)
         self._front = f"{socket.gethostname()}-{os.getpid()}"
         self._following: asyncio.Task[None] | None = None
+        self._looking: asyncio.Future[dict[str, int]] | None = None
         self.missed = Missed()
         self.engines: dict[str, AnyEngine] = {}
 
@@ -129,11 +135,19 @@ class Pool:
             handle = serve.get_app_handle(APP + model.name)
             facts = await _facts(handle, model.name, max(READY_S, model.start_s if model.command else 0.0))
             self.engines[model.name] = _KINDS[kind_of(model)](model.name, handle, facts)
-        await self.look()
+        with suppress(TimeoutError):  # one each until `follow` knows
+            await self.look()
 
     async def look(self) -> None:
-        """Counts the replicas."""
-        counts = await asyncio.to_thread(_running)
+        """Counts the replicas.
+
+        Raises:
+            TimeoutError: the head says nothing; the next look waits for the same answer.
+        """
+        if self._looking is None or self._looking.done():
+            self._looking = _aside(_running)
+        async with asyncio.timeout(LOOK_S):
+            counts = await asyncio.shield(self._looking)
         for name, engine in self.engines.items():
             engine.replicas = counts.get(name, 0)
 
@@ -165,14 +179,33 @@ class Pool:
                 await self.look()
                 told = ""
             except Exception as e:  # whatever Ray raises: were this to end, the places would stay as they are
-                if (kind := type(e).__name__) != told:
-                    log.warning("how many replicas there are is not known now: %s", kind)
-                told = kind
+                why = "the head does not answer" if isinstance(e, TimeoutError) else type(e).__name__
+                if why != told:
+                    log.warning("how many replicas there are is not known now: %s", why)
+                told = why
             for name, engine in self.engines.items():
                 if (queue := places[name]).slots != engine.slots:
                     log.info("%s: %d replicas, %d places", name, engine.replicas, engine.slots)
                     queue.resize(engine.slots)
             await asyncio.sleep(FOLLOW_S)
+
+
+def _aside(work: Callable[[], T]) -> asyncio.Future[T]:
+    """What `work` returns, from a thread that the end of this process does not wait for."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        settle: Callable[[], None]
+        try:
+            settle = partial(future.set_result, work())
+        except Exception as e:
+            settle = partial(future.set_exception, e)
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(lambda: None if future.done() else settle())
+
+    Thread(target=run, name="os1 look", daemon=True).start()
+    return future
 
 
 async def _facts(handle: Any, name: str, ready_s: float) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A Ray cluster of this machine's own processes: a head and more nodes, each in its own folder, ended by id.
 
-Loopback only; tokens set; `ray stop` is never called, it would end other people's clusters.
+The nodes behind the head are in a network namespace where that is allowed, else all are on loopback.
+Tokens are set; `ray stop` is never called, it would end other people's clusters.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from os1_cloud.ray.bench.namespace import Namespace, NotPermitted
 
 HERE = "127.0.0.{}"
 """Of each node its own; Ray takes the first, 127.0.0.1, for the machine's address on the network."""
@@ -46,9 +49,9 @@ FIRST_PORT, LAST_PORT = 20_000, 29_000
 class Node:
     """One node: `ray start` and all that it started."""
 
-    def __init__(self, mark: str, folder: Path) -> None:
+    def __init__(self, mark: str, folder: Path, host: str) -> None:
         """`mark`: in the environment of its processes and of no other's."""
-        self.mark, self.folder = mark, folder
+        self.mark, self.folder, self.host = mark, folder, host
 
     def processes(self) -> set[int]:
         """Ids of the node's processes: those marked and their children, who may have written their title over
@@ -78,14 +81,26 @@ class Node:
 class Cluster:
     """A head and its nodes."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._ports = folder, ports()
+    def __init__(self, folder: Path, apart: Namespace | None = None) -> None:
+        """`apart`: where the nodes behind the head are; None: on loopback."""
+        self._folder, self._ports, self.apart = folder, ports(), apart
+        self._hosts = iter([HERE.format(n) for n in range(2, 250)] if apart is None else apart.outside)
+        self._inside = self._hosts if apart is None else iter(apart.inside)
         self.port = next(self._ports)
-        self.address = f"{HERE.format(2)}:{self.port}"
         self.nodes: list[Node] = []
 
-    def add(self, cpus: int, **resources: float) -> Node:
+    @property
+    def address(self) -> str:
+        """Of the head."""
+        return f"{self.nodes[0].host}:{self.port}"
+
+    def add(self, cpus: int, near: bool = False, **resources: float) -> Node:
         """Starts one more node; the first is the head.
+
+        Args:
+            cpus: that it has.
+            near: whether it is with the head, not in the namespace.
+            resources: more that it has.
 
         Raises:
             RuntimeError: it does not start; the message is what Ray said.
@@ -93,10 +108,12 @@ class Cluster:
         head, mark = not self.nodes, secrets.token_hex(8)
         folder = self._folder / f"n{len(self.nodes)}"
         folder.mkdir()
-        node = Node(mark, folder)
+        near = near or head
+        node = Node(mark, folder, next(self._hosts if near else self._inside))
         self.nodes.append(node)
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start"]
-        command.append(f"--node-ip-address={HERE.format(len(self.nodes) + 1)}")
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--node-ip-address={node.host}"]
+        if self.apart is not None and not near:
+            command = self.apart.command(*command)
         command += [f"--num-cpus={cpus}", f"--object-store-memory={STORE_BYTES}", "--disable-usage-stats"]
         command += [f"--{name}={next(self._ports)}" for name in _PORTS]
         low = next(self._ports)
@@ -127,8 +144,12 @@ class Cluster:
 
     def close(self) -> None:
         """Ends all nodes, the head last."""
+        if "ray" in sys.modules:  # else this process would look for the head for a minute
+            sys.modules["ray"].shutdown()
         for node in reversed(self.nodes):
             node.kill()
+        if self.apart is not None:
+            self.apart.close()
 
 
 _PORTS = (
@@ -159,10 +180,21 @@ def ports() -> Iterator[int]:
 def cluster(*cpus: int) -> Iterator[Cluster]:
     """A cluster with a node for each number of CPUs."""
     with tempfile.TemporaryDirectory(prefix="os1ray", ignore_cleanup_errors=True) as folder:
-        made = Cluster(Path(folder))
+        made = Cluster(Path(folder), _apart() if len(cpus) > 1 else None)
         try:
             for count in cpus:
                 made.add(count)
             yield made
         finally:
             made.close()
+
+
+def _apart() -> Namespace | None:
+    try:
+        return Namespace()
+    except NotPermitted as e:
+        print(
+            f"no network namespace for the second node, so it has an address of loopback: {e}",
+            file=sys.stderr,
+        )
+        return None

@@ -43,7 +43,14 @@ class Front:
 
 
 @contextmanager
-def front(address: str, folder: Path, slots: int, node: str = "front", *options: str) -> Iterator[Front]:
+def front(
+    address: str,
+    folder: Path,
+    slots: int,
+    node: str = "front",
+    *options: str,
+    program: Sequence[str] = ("-m", "os1_cloud"),
+) -> Iterator[Front]:
     """`os1 serve --ray` before the scripted deployment of a cluster; ended by its id.
 
     Args:
@@ -52,6 +59,7 @@ def front(address: str, folder: Path, slots: int, node: str = "front", *options:
         slots: questions that a replica works on at a time.
         node: what it calls itself.
         options: more for the command line.
+        program: what Python runs.
     """
     settings = folder / f"{node}.toml"
     settings.write_text(
@@ -59,7 +67,7 @@ def front(address: str, folder: Path, slots: int, node: str = "front", *options:
         f'[[models]]\nkind = "upstream"\nname = "{NAME}"\nurl = "http://unused"\nslots = {slots}\n'
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "os1_cloud", "--config", str(settings), *options],
+        [sys.executable, *program, "--config", str(settings), *options],
         stdout=subprocess.PIPE,
         stderr=(folder / f"{node}.log").open("w"),
         text=True,
