@@ -201,13 +201,34 @@ def test_what_kuberay_does_not_know_or_takes_for_another_kind_is_found(place: st
         check(wrong, KUBERAY)
 
 
+def check_by(crd: Path, manifest: Any) -> None:
+    """By the CRD of a file, unknown fields refused."""
+    told = yaml.safe_load(crd.read_text("utf-8"))["spec"]
+    assert told["names"]["kind"] == manifest["kind"]
+    [v1] = [version for version in told["versions"] if version["name"] == "v1"]
+    check(manifest, v1["schema"]["openAPIV3Schema"])
+
+
 def test_the_manifest_is_valid_by_kuberays_own_crd() -> None:
     if not (file := os.environ.get("OS1_KUBERAY_CRD")):
         pytest.skip("OS1_KUBERAY_CRD names no file (KubeRay's ray.io_rayservices.yaml)")
-    crd = yaml.safe_load(Path(file).read_text("utf-8"))
-    assert crd["spec"]["names"]["kind"] == "RayService"
-    [v1] = [v for v in crd["spec"]["versions"] if v["name"] == "v1"]
-    check(objects()["RayService"], v1["schema"]["openAPIV3Schema"])
+    check_by(Path(file), objects()["RayService"])
+
+
+def test_a_crd_is_read_as_kubernetes_writes_it(tmp_path: Path) -> None:
+    # Structural schemas name fields and forbid no others; metadata has none that they name.
+    whole = fields(apiVersion=TEXT, kind=TEXT, metadata=PODS, spec=KUBERAY)
+    spec = {
+        "names": {"kind": "RayService"},
+        "versions": [{"name": "v1", "schema": {"openAPIV3Schema": whole}}],
+    }
+    (tmp_path / "crd.yaml").write_text(yaml.safe_dump({"kind": "CustomResourceDefinition", "spec": spec}))
+    check_by(tmp_path / "crd.yaml", objects()["RayService"])
+    with pytest.raises(jsonschema.ValidationError, match="maxReplica"):
+        check_by(
+            tmp_path / "crd.yaml",
+            yaml.safe_load(MANIFEST.replace("maxReplicas:", "maxReplica:").split("---")[0]),
+        )
 
 
 def test_there_is_a_place_for_each_replica_also_while_a_release_is_rolled_out() -> None:
@@ -236,9 +257,10 @@ def test_ray_pods_are_asked_for_their_health_where_there_is_someone_to_answer() 
 
 
 def test_what_kubernetes_asks_a_ray_node_is_answered_without_a_token(world: "World") -> None:
-    told = [Path(f"/proc/{pid}/cmdline").read_text() for pid in world.cluster.nodes[1].processes()]
-    [port] = {found[1] for one in told if (found := re.search(r"--listen-port=(\d+)", one))}
-    url = f"http://127.0.0.1:{port}{HEALTH['path']}"
+    told = [Path(f"/proc/{pid}/cmdline").read_text() for pid in world.cluster.nodes[0].processes()]
+    [agent] = [line.split("\0") for line in told if "--listen-port=" in line]
+    options = dict(part.partition("=")[::2] for part in agent)
+    url = f"http://{options['--node-ip-address']}:{options['--listen-port']}{HEALTH['path']}"
     with urllib.request.urlopen(url, timeout=30) as answer:
         assert answer.status == 200
 
@@ -259,6 +281,20 @@ def test_front_doors_join_by_the_name_that_stays_when_the_cluster_is_replaced() 
         told = " ".join([*container["command"], *container.get("args", ())])
         assert re.search(r"--address[= ](\S+?):6379", told)[1] == f"{name}-head-svc"  # type: ignore[index]
     assert SPEC["rayClusterDeletionDelaySeconds"] >= 600  # to restart them in
+
+
+def test_nobody_but_ray_its_operator_and_front_doors_reaches_rays_ports() -> None:
+    there = list(yaml.safe_load_all(MANIFEST))
+    [front] = [o["spec"]["template"]["metadata"]["labels"] for o in there if o["kind"] == "Deployment"]
+    ray = {"ray.io/is-ray-node": "yes"}  # KubeRay's, of each of its pods
+    operator = {"app.kubernetes.io/component": "kuberay-operator"}  # in its chart and in its kustomization
+    [policy] = [
+        o["spec"] for o in there if o["metadata"]["name"] == "os1-ray" and o["kind"] == "NetworkPolicy"
+    ]
+    assert policy["podSelector"]["matchLabels"] == ray
+    [rule] = policy["ingress"]
+    assert [peer["podSelector"]["matchLabels"] for peer in rule["from"]] == [ray, front, operator]
+    assert [o["spec"]["selector"] for o in there if o["kind"] == "Service"] == [front]
 
 
 def test_the_gpus_engine_is_where_its_replica_asks_and_takes_as_much() -> None:

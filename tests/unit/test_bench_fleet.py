@@ -9,13 +9,15 @@ from pathlib import Path
 
 import grpc
 import pytest
+from click.testing import CliRunner
 from test_bench_compare import result
 
 from os1_edge.bench.energy import Meter, spent
 from os1_edge.bench.fleet import Habits, Load, drive, knee, next_step, of_the_morning, schedule
-from os1_edge.bench.fleet_cli import fill, knee_in_words, pace_of
+from os1_edge.bench.fleet_cli import fill, fleet, knee_in_words, pace_of
 from os1_edge.bench.result import series
 from os1_edge.bench.scale import STEPS, Assumed, Measured, bottlenecks, filled, plan, table
+from os1_edge.bench.stage import Unavailable
 from os1_edge.bench.stages.clips import morning
 from os1_edge.bench.system import LINKS, Check, checks, link_run
 from os1_edge.offload.budget import Allowance
@@ -197,6 +199,18 @@ def test_the_bottleneck_is_what_is_asked_most_beyond_one_machine() -> None:
     assert "| 1,000 | processors | front door 7.20 |" in bottlenecks(slow_door, ASSUMED)
     idle = Measured(0.001, 400.0, 200.0, 3.0, 100.0, 20.0)
     assert "nothing yet; fullest is" in bottlenecks(idle, ASSUMED, (1_000,))
+
+
+def test_without_ray_the_fleet_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os1_edge.bench.fleet_ray.find_spec", lambda name: None)
+    result = CliRunner().invoke(fleet, ["--ray", "--wearers", "1", "--seconds", "1"])
+    assert isinstance(result.exception, Unavailable)
+    assert "pip install 'os1[cloud,ray]'" in str(result.exception)
+
+
+@pytest.mark.parametrize("wrong", [["--server", "h:1", "--ray"], ["--scale", "x.md"], ["--bench", "b.json"]])
+def test_what_does_not_go_together_is_said_before_anything_starts(wrong: list[str]) -> None:
+    assert CliRunner().invoke(fleet, wrong).exit_code == 2
 
 
 def test_only_the_named_place_of_a_page_is_filled() -> None:

@@ -37,7 +37,7 @@ def main(spec: dict[str, Any]) -> None:
         ray.shutdown()
 
 
-async def knee(wearers: int = 6_400, seconds: float = 10.0) -> Numbers:
+async def knee(wearers: int = 3_200, seconds: float = 8.0) -> Numbers:
     """Questions a second that one front door carries: of the most wearers whose first words came in time."""
     command = [sys.executable, "-m", "os1_edge", "bench", "fleet", "--ray", "--json"]
     command += [f"--wearers={wearers}", f"--seconds={seconds}"]
