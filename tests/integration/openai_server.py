@@ -1,9 +1,9 @@
 """A server that speaks as much of OpenAI's protocol as vLLM and llama-server do to us, in its own process:
-``python openai_server.py PORT [--loads S] [--fails WORDS] [--child]``. It counts, and does what the question
-says:
+``python openai_server.py PORT [--host H] [--loads S] [--fails WORDS] [--child]``. It counts, and does what
+the question says:
 
     die     ends itself in the middle of the answer
-    hang    says nothing more
+    busy    takes no more, and says so
 
 Prints what it is asked, as servers do when they are told to. Standard library only.
 """
@@ -42,6 +42,12 @@ class Handler(BaseHTTPRequestHandler):
         *_, last = [m["content"] for m in asked["messages"] if m["role"] == "user"]
         question = last if isinstance(last, str) else last[-1]["text"]
         said = "".join(m["content"] for m in asked["messages"] if m["role"] == "assistant")
+        if "busy" in question:
+            self.send_response(429)
+            self.send_header("Retry-After", "7")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -50,8 +56,6 @@ class Handler(BaseHTTPRequestHandler):
             self._event(choices=[{"delta": {"content": word}}])
             if number == 1 and "die" in question:
                 os._exit(3)
-            while number == 1 and "hang" in question:
-                time.sleep(1)
         self._event(choices=[{"delta": {}, "finish_reason": "stop"}])
         self._event(choices=[], usage={"prompt_tokens": 9, "completion_tokens": asked["max_tokens"]})
         self._chunk(b"data: [DONE]\n\n")
@@ -75,6 +79,7 @@ def _words(asked: Any, start: int, count: int) -> list[str]:
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("port", type=int)
+    options.add_argument("--host", default="127.0.0.1")
     options.add_argument("--loads", type=float, default=0.0)
     options.add_argument("--fails", default="")
     options.add_argument("--child", action="store_true", help="has a process of its own, as vLLM has")
@@ -85,4 +90,4 @@ if __name__ == "__main__":
         print(given.fails)
         sys.exit(7)
     LOADED += given.loads
-    ThreadingHTTPServer(("127.0.0.1", given.port), Handler).serve_forever()
+    ThreadingHTTPServer((given.host, given.port), Handler).serve_forever()
