@@ -19,6 +19,7 @@ from os1_cloud.engines import EngineLost, Finished, Piece, Prompt
 from os1_cloud.job import Pace
 from os1_cloud.server import Address, Server
 from os1_edge.offload.budget import Budget
+from os1_edge.offload.channels import addresses
 from os1_edge.offload.engine import EngineError, Message
 from os1_edge.offload.far import FarError, Question, Text
 from os1_edge.offload.network import Quiet
@@ -207,6 +208,22 @@ def test_an_address_without_a_port_is_told_at_once() -> None:
 def test_a_list_of_addresses_with_a_wrong_one_is_told_at_once(server: str) -> None:
     with pytest.raises(EngineError, match=r"write HOST:PORT|name 16 at most"):
         RemoteEngine(server, None)
+
+
+@pytest.mark.parametrize(
+    ("server", "here"),
+    [
+        ("localhost:1", True),
+        ("127.0.0.2:1", True),
+        ("[::1]:1", True),
+        ("127.0.0.1.example.org:1", False),
+        ("10.0.0.1:1", False),
+        ("[2001:db8::1]:1", False),
+    ],
+)
+def test_only_this_machine_is_spoken_to_in_plain_text(server: str, here: bool) -> None:
+    (found,) = addresses(server)
+    assert (str(found), found.here) == (server, here)
 
 
 def test_a_server_is_asked_what_it_is_once_a_connection_and_not_with_the_first_probe() -> None:

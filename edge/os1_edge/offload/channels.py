@@ -12,6 +12,7 @@ import os
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any, Literal
 
 # Else gRPC's own core writes a line for each failed handshake; an outage is told of once, by us.
@@ -117,7 +118,10 @@ class Address:
     @property
     def here(self) -> bool:
         """Whether it is this machine."""
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 ADDRESSES = 16
