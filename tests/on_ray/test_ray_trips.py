@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("os1_cloud.ray.routing", reason="needs Ray: run scripts/test-ray")
+pytest.importorskip("os1_cloud.ray.bench.front", reason="needs Ray: run scripts/test-ray")
 
 from ray.serve._private.common import DeploymentHandleSource, DeploymentID, ReplicaID
 from ray.serve._private.request_router.common import PendingRequest
@@ -38,6 +38,7 @@ class Answers:
         return self
 
     async def __anext__(self) -> Any:
+        await asyncio.sleep(0)  # as what comes over a network
         return await anext(self.parts)
 
     def cancel(self) -> None:
@@ -48,7 +49,11 @@ async def said(engine: RayEngine) -> list[Piece | Finished]:
     return [part async for part in engine.generate(PROMPT)]
 
 
-def test_an_answer_whose_replica_cancels_it_goes_on_elsewhere_and_our_own_cancel_stops_it() -> None:
+def test_an_answer_whose_replica_cancels_it_goes_on_elsewhere_and_our_own_cancel_stops_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(routing, "SILENCE_S", 0.2)
+
     async def stopped() -> AsyncIterator[Any]:
         yield "0 "
         raise asyncio.CancelledError  # as Serve hands on what a replica's own work ended with
@@ -64,7 +69,10 @@ def test_an_answer_whose_replica_cancels_it_goes_on_elsewhere_and_our_own_cancel
     async def story() -> None:
         handle = Answers(stopped(), rest(), silent())
         engine = RayEngine("m", handle, FACTS)
-        parts = await said(engine)
+        parts = []
+        async for part in engine.generate(PROMPT):
+            parts.append(part)
+            await asyncio.sleep(0.3)  # whoever reads takes longer than silence is borne
         assert "".join(part.text for part in parts if isinstance(part, Piece)) == "0 1 "
         assert handle.asked[1]["prefix"] == "0 "
         asking = asyncio.ensure_future(said(engine))

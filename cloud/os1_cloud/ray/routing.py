@@ -32,6 +32,7 @@ class Trip:
         self.replica: Any = None
         """That has the question, or was sent it (`ray.serve._private.common.ReplicaID`)."""
         self._until = self._due = until
+        self._heard = False
         self._router: Router | None = None
         self._task: asyncio.Task[Any] | None = None
         self._clock: asyncio.Timeout | None = None
@@ -52,12 +53,14 @@ class Trip:
         Raises:
             TimeoutError: no place came free, or `replica` is silent.
         """
+        if self._heard:  # from now on: whoever reads may have been busy since
+            self._due = asyncio.get_running_loop().time() + SILENCE_S
         try:
             async with asyncio.timeout_at(self._due) as self._clock:
                 yield
         finally:
             self._clock = None
-        self._due = asyncio.get_running_loop().time() + SILENCE_S
+        self._heard = True
 
     def avoid(self) -> None:
         """Its replica is silent: others are not sent there now."""
