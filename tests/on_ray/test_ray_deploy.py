@@ -258,9 +258,8 @@ def test_ray_pods_are_asked_for_their_health_where_there_is_someone_to_answer() 
 
 def test_what_kubernetes_asks_a_ray_node_is_answered_without_a_token(world: "World") -> None:
     told = [Path(f"/proc/{pid}/cmdline").read_text() for pid in world.cluster.nodes[0].processes()]
-    [agent] = [line.split("\0") for line in told if "--listen-port=" in line]
-    options = dict(part.partition("=")[::2] for part in agent)
-    url = f"http://{options['--node-ip-address']}:{options['--listen-port']}{HEALTH['path']}"
+    [port] = {found[1] for one in told if (found := re.search(r"--listen-port=(\d+)", one))}
+    url = f"http://{world.cluster.nodes[0].host}:{port}{HEALTH['path']}"
     with urllib.request.urlopen(url, timeout=30) as answer:
         assert answer.status == 200
 
