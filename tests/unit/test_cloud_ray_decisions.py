@@ -10,7 +10,7 @@ from os1_cloud import wire
 from os1_cloud.engines import EngineBusy, EngineError, EngineLost, Finished, Piece, Prompt, TooLong, Turn
 from os1_cloud.failing import refused_by
 from os1_cloud.places import Places
-from os1_cloud.ray.parcels import again, read_end, read_prompt, write_failure, write_part, write_prompt
+from os1_cloud.ray.parcels import again, lost, read_end, read_prompt, write_failure, write_part, write_prompt
 from os1_cloud.ray.pressure import FRESH_S, FRONTS, Pressures
 from os1_cloud.ray.scaling import wanted
 
@@ -45,6 +45,8 @@ def test_a_lost_or_full_engine_elsewhere_says_when_to_come_back_as_one_here_does
     assert (str(found.value), found.value.retry_after_s) == (str(failure), failure.retry_after_s)
     with pytest.raises(EngineLost):  # as the release before wrote it
         read_end(parcel[:3])
+    assert lost(parcel)
+    assert not lost(write_failure(EngineError("broken")))
 
 
 def test_what_an_engine_did_not_mean_to_say_stays_at_the_replica() -> None:

@@ -16,7 +16,7 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import BackPressureError, RayServeException
 
 from os1_cloud.engines import EngineBusy, EngineLost, Finished, Piece, Prompt
-from os1_cloud.ray.parcels import Parcel, again, read_end, write_prompt
+from os1_cloud.ray.parcels import Parcel, again, lost, read_end, write_prompt
 from os1_cloud.ray.routing import Trip
 
 RETRY_S = 0.5
@@ -94,6 +94,8 @@ class _Elsewhere:
                     parcel: Any = await anext(response, _END)
                 if parcel is _END:
                     raise EngineLost(f"{self.name}: its replica broke off", RETRY_S)
+                if isinstance(parcel, tuple) and lost(parcel):
+                    trip.avoid()  # it is there, but what it runs is not: the second try goes elsewhere
                 if parcel is not None:
                     yield parcel
                 if isinstance(parcel, tuple):

@@ -70,7 +70,7 @@ def read_end(end: tuple[Any, ...]) -> Finished | None:
     Raises:
         EngineError, EngineLost, EngineBusy, TooLong, BadSchema, BadImage: the answer failed.
     """
-    if end[0] == FAILED and end[1] in _LOST:
+    if lost(end):
         raise _LOST[end[1]](*end[2:4])
     if end[0] == FAILED:
         raise _FAILURES.get(end[1], EngineError)(end[2])
@@ -78,6 +78,11 @@ def read_end(end: tuple[Any, ...]) -> Finished | None:
         return None
     why: Literal["stop", "length"] = end[1]
     return Finished(why, *end[2:5])
+
+
+def lost(end: tuple[Any, ...]) -> bool:
+    """Whether an answer ended since its engine is gone or full: another replica's may have it."""
+    return end[0] == FAILED and end[1] in _LOST
 
 
 def again(prompt: Prompt, said: list[str], vision: bool) -> Prompt | None:
