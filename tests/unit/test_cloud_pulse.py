@@ -6,7 +6,7 @@ from os1_cloud.engines.command import LONGEST_S, wait_s
 from os1_cloud.engines.pulse import Look, ill
 
 
-@pytest.mark.parametrize("seen", [200, 401, 404, 429])
+@pytest.mark.parametrize("seen", [200, 401, 404, 429, 501])
 def test_a_server_that_shows_any_page_is_not_ill(seen: Look) -> None:
     assert ill(seen, at_work=0) == ill(seen, at_work=7) == ""
 

@@ -61,7 +61,7 @@ def ill(seen: Look, at_work: int = 0, mute: int = 0) -> str:
             return "it cannot be reached"
         case "silent":
             return "" if at_work else f"it shows no page within {LOOK_S:.0f} s"
-        case _ if seen >= 500:
+        case _ if seen >= 500 and seen not in NO_PAGE:
             return f"it says itself that it is not well (status {seen})"
         case _:
             return ""  # also where it wants a key for the page, or is asked too often: it is there
