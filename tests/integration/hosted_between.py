@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-grpc = pytest.importorskip("grpc")
+import grpc
+from hosted_world import Server
 
 
 class Between(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc's stubs know no base
     """Passes every call on, and its answer back as ``makes(method, answer)`` has it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, real: Server) -> None:
         self.makes: Callable[[str, bytes], bytes] = lambda method, answer: answer
-        self._channel = grpc.insecure_channel(
-            url.removeprefix("http://"), options=[("grpc.max_receive_message_length", -1)]
-        )
+        options, at = [("grpc.max_receive_message_length", -1)], real.url.rpartition("/")[2]
+        if real.ca_file:
+            trusted = grpc.ssl_channel_credentials(Path(real.ca_file).read_bytes())
+            self._channel = grpc.secure_channel(at, trusted, options)
+        else:
+            self._channel = grpc.insecure_channel(at, options)
 
     def service(self, details: Any) -> Any:
         call = self._channel.unary_unary(details.method)
@@ -40,9 +43,9 @@ class Between(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc's stubs kno
 
 
 @contextmanager
-def between(url: str) -> Iterator[tuple[str, Between]]:
+def between(real: Server) -> Iterator[tuple[str, Between]]:
     """The URL to speak to, and what passes on what is said there."""
-    handler = Between(url)
+    handler = Between(real)
     server = grpc.server(ThreadPoolExecutor(8), (handler,), options=[("grpc.max_send_message_length", -1)])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

@@ -1,7 +1,8 @@
 """Some weeks of memory, and a Milvus server for them, over gRPC.
 
 It is milvus-lite, a process of its own; with ``OS1_MILVUS_PYTHON`` a whole Milvus, of that Python's package
-``milvus``; with ``OS1_MILVUS_URL`` (and ``OS1_MILVUS_TOKEN_FILE``) one that runs, which no test may stop.
+``milvus``, with users and TLS; with ``OS1_MILVUS_URL`` one that runs, which no test may stop, spoken to with
+``OS1_MILVUS_TOKEN_FILE``, its administrator's, and ``OS1_MILVUS_CA_FILE``.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
+from authority import Authority
 from memories import KEY, meaning
 
 from os1_edge.events import RealtimeContext
@@ -111,6 +114,8 @@ class Server:
     url: str
     folder: Path | None
     token_file: str = ""
+    ca_file: str = ""
+    certificate: Sequence[Path] = ()
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -122,14 +127,15 @@ class Server:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(self.folder), "--host",
              "127.0.0.1", "--port", port, "--max-workers", "4"] if LITE else
-            [PYTHON, str(Path(__file__).with_name("milvus_server.py")), str(self.folder), port],
+            [PYTHON, str(Path(__file__).with_name("milvus_server.py")), str(self.folder), port,
+             *map(str, self.certificate)],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         for _ in range(300):
             try:
                 self.client(1.0).close()
                 return
-            except pymilvus.MilvusException:
+            except (pymilvus.MilvusException, grpc.RpcError):
                 assert self.process.poll() is None, "the server ended"
                 time.sleep(0.2)
         raise AssertionError("the server does not answer")
@@ -137,7 +143,9 @@ class Server:
     def client(self, timeout: float = 20.0) -> Any:
         """As its administrator."""
         token = Path(self.token_file).read_text().strip() if self.token_file else ""
-        client = pymilvus.MilvusClient(uri=self.url, token=token, timeout=timeout, dedicated=True)
+        client = pymilvus.MilvusClient(
+            uri=self.url, token=token, timeout=timeout, dedicated=True, server_pem_path=self.ca_file
+        )
         client.list_collections(timeout=timeout)
         return client
 
@@ -171,7 +179,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     if URL:
-        yield Server(URL, None, os.environ.get("OS1_MILVUS_TOKEN_FILE", ""))
+        yield Server(URL, None, *(os.environ.get(f"OS1_MILVUS_{of}_FILE", "") for of in ("TOKEN", "CA")))
         return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -179,7 +187,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("milvus")
     server = Server(f"http://127.0.0.1:{port}", folder / "data")
     if PYTHON:
-        server.token_file = token_file(folder / "token", "root:Milvus")  # as it comes
+        operator = Authority(folder, "operator")
+        server = Server(
+            f"https://localhost:{port}", folder / "data",
+            token_file(folder / "token", "root:Milvus"),  # as it comes
+            str(operator.cert), operator.issue("milvus"),
+        )  # fmt: skip
     server.start()
     yield server
     server.stop()
@@ -204,7 +217,9 @@ def place(server: Server, request: pytest.FixtureRequest) -> Iterator[Place]:
     wearer = f"ann of {request.node.name}"
     if URL:
         wearer += f" {secrets.token_hex(8)}"
-    yield Place(server.url, wearer, new_secret(), token_file=server.token_file, keep_days=10)
+    yield Place(
+        server.url, wearer, new_secret(), token_file=server.token_file, ca_file=server.ca_file, keep_days=10
+    )
     if not LITE:  # where there are many, all grows slow
         server.start()
         client = server.client()
@@ -212,8 +227,10 @@ def place(server: Server, request: pytest.FixtureRequest) -> Iterator[Place]:
         client.close()
 
 
-def of_token(place: Place) -> list[str]:
-    return ["--token-file", place.token_file] if place.token_file else []
+def options(place: Place) -> list[str]:
+    """Of the commands: what the server is spoken to with."""
+    token = ["--token-file", place.token_file] if place.token_file else []
+    return [*token, "--ca-file", place.ca_file] if place.ca_file else token
 
 
 def exported(store: Store, vectors: bool = True) -> str:

@@ -1,7 +1,7 @@
-"""``PYTHON milvus_server.py FOLDER PORT``: becomes the Milvus server of PyPI's package ``milvus``, which that
-Python has: the whole server in one process, with its users and privileges, all data under FOLDER.
+"""Becomes the Milvus server of PyPI's package ``milvus``, whole in one process, with users and TLS.
 
-It listens on all addresses, so it belongs into a network of its own (``scripts/test-hosted --milvus``).
+``PYTHON milvus_server.py FOLDER PORT CERTIFICATE KEY``, by a Python that has it. All data lies under FOLDER.
+It listens on all addresses: it belongs into a network of its own (``scripts/test-hosted --milvus``).
 """
 
 import os
@@ -12,17 +12,16 @@ from pathlib import Path
 from milvus import MilvusServerConfig, _initialize_data_files
 
 
-def main(folder: str, port: str) -> None:
+def main(folder: str, port: str, certificate: str, key: str) -> None:
     unpacked = Path(sys.prefix) / "server"
     _initialize_data_files(str(unpacked))
-    ours = {"authorization_enabled": True}
-    if pem := os.environ.get("MILVUS_PEM"):
-        ours |= {"tls_mode": 1, "server_pem_path": pem, "server_key_path": pem}
     config = MilvusServerConfig(data_dir=folder)
-    for key, value in ours.items():
-        config.set(key, value)
-    for key, value in {"interval": 2, "dropTolerance": 10}.items():  # seconds; of an hour, and three
-        config.set(f"dataCoord.gc.{key}", value)
+    for name, value in (
+        ("authorization_enabled", True), ("tls_mode", 1),
+        ("server_pem_path", certificate), ("server_key_path", key),
+        ("dataCoord.gc.interval", 2), ("dataCoord.gc.dropTolerance", 10),  # seconds, for an hour and three
+    ):  # fmt: skip
+        config.set(name, value)
     config.resolve()
     config.set("proxy_port", int(port))  # after: it would find a port taken that a killed server just left
     config.write_config()

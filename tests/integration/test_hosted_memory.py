@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +24,7 @@ from hosted_world import (
     here,
     lived,
     no_hurry,
-    of_token,
+    options,
     place,
     recalled,
     server,
@@ -108,7 +109,7 @@ def test_a_move_that_is_killed_again_and_again_goes_on_and_loses_nothing(
     key.write_text(KEY.hex())
     key.chmod(0o600)
     ours = [sys.executable, "-m", "os1_edge", "memory", "move", "--memory", str(file), "--key-file", str(key)]
-    out = ["--to", f"milvus:{place.url}", "--wearer", place.wearer, "--keep-days", "0", *of_token(place)]
+    out = ["--to", f"milvus:{place.url}", "--wearer", place.wearer, "--keep-days", "0", *options(place)]
     for way in (out, ["--to", "local"]):
         for wait in (1, 3):  # lines of progress after which it is killed
             process = subprocess.Popen([*ours, *way], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -126,6 +127,29 @@ def test_a_move_that_is_killed_again_and_again_goes_on_and_loses_nothing(
     assert sound(store)
     assert place_of(store) is None
     store.close()
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_move_whose_server_is_killed_goes_on_and_loses_nothing(
+    at: int, tmp_path: Path, place: Place, server: Server
+) -> None:
+    store = lived(tmp_path / "m.db")
+    before = exported(store)
+
+    def killer() -> Callable[[str], None]:
+        lines = iter(range(1, 100))
+        return lambda _: server.stop(signal.SIGKILL) if next(lines) == at else None
+
+    for way in (
+        lambda tell: move_out(store, replace(place, keep_days=0), NOW, tell),
+        lambda tell: move_home(store, tell),
+    ):
+        with pytest.raises(NotReached):
+            way(killer())
+        server.start()
+        way(lambda _: None)
+    assert exported(store) == before
+    assert sound(store)
 
 
 def test_what_the_server_did_not_keep_stays_on_the_device(

@@ -47,9 +47,9 @@ milvus_pb2 = pytest.importorskip("pymilvus.grpc_gen.milvus_pb2")
 @pytest.fixture
 def moved(tmp_path: Path, server: Server, place: Place) -> Iterator[tuple[Store, Between]]:
     """A memory most of which is away, on a server between."""
-    with between(server.url) as (url, operator):
+    with between(server) as (url, operator):
         store = lived(tmp_path / "m.db")
-        move_out(store, replace(place, url=url), NOW)
+        move_out(store, replace(place, url=url, ca_file=""), NOW)
         yield store, operator
         store.close()
 

@@ -92,6 +92,7 @@ def test_only_the_wearers_key_opens_a_row_and_only_in_its_own_place() -> None:
         (Seal(SECRET, "ben", turned=False), row, 0, box),  # the same key, another wearer
         (seal, another, 0, box),  # put in another row's place
         (seal, row, 1, box),  # put on another shelf
+        (seal, row, 3000, box),  # on one that there is not
         (seal, row, 0, box[:-1] + bytes([box[-1] ^ 1])),
         (seal, row, 0, box[:20]),
         (seal, row, 0, b""),

@@ -1,9 +1,9 @@
-"""``python -m os1_edge.bench.recall_hosted FILE``: what a memory on a server costs (extra ``hosted``).
+"""``python -m os1_edge.bench.recall_hosted FILE [BACKEND]``: what a memory on a server costs.
 
-The same conversation, questions and embedder, asked in turn of a memory on the device and of one moved to
-milvus-lite over gRPC on this machine, in one run: what both find, the time of a question, the bytes that it
-fetches, the room that a memory takes on each side, and what turning a vector costs. ``os1 bench recall FILE
---backend milvus`` measures the recall alone, of every conversation.
+The same conversation, questions and embedder, asked in turn of a memory on the device and of one moved to a
+server (``place_of``; else milvus-lite on this machine), in one run: what both find, the time of
+a question, the bytes that it fetches, the room that a memory takes on each side, and what turning a vector
+costs. ``os1 bench recall FILE --backend milvus`` measures the recall alone, of every conversation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PATIENCE_S = 600.0
 def place_of(backend: str) -> Iterator[Prepare]:
     """What puts a memory where ``backend`` says: "sqlite-vec", "milvus" (milvus-lite), "milvus:URL".
 
-    The token of a URL is read from the file ``$OS1_MILVUS_TOKEN_FILE``.
+    With a URL go the files ``$OS1_MILVUS_TOKEN_FILE`` and ``$OS1_MILVUS_CA_FILE``, where they are set.
 
     Raises:
         ValueError: it says neither.
@@ -57,13 +57,12 @@ def place_of(backend: str) -> Iterator[Prepare]:
     try:
         with tempfile.TemporaryDirectory() as folder:
             where = url or str(Path(folder) / "milvus.db")
+            token, ca = (os.environ.get(f"OS1_MILVUS_{of}_FILE", "") if url else "" for of in ("TOKEN", "CA"))
             places: list[Place] = []
 
             def prepare(store: Store, now: datetime) -> None:
-                token = os.environ.get("OS1_MILVUS_TOKEN_FILE", "") if url else ""
-                places.append(
-                    Place(where, f"bench {len(places)}", new_secret(), token_file=token, keep_days=0)
-                )
+                wearer, secret = f"bench {len(places)}", new_secret()
+                places.append(Place(where, wearer, secret, token_file=token, ca_file=ca, keep_days=0))
                 move_out(store, places[-1], now)
 
             yield prepare
@@ -75,7 +74,9 @@ def place_of(backend: str) -> Iterator[Prepare]:
         search.ANSWER_S = patience
 
 
-def compare(conversation: Conversation, embedder: Embedder, questions: int) -> dict[str, Any]:
+def compare(
+    conversation: Conversation, embedder: Embedder, questions: int, backend: str = "milvus"
+) -> dict[str, Any]:
     """Both sides, question by question in turn."""
     asked = [q.question for q in conversation.questions[:questions]]
     with remembered(Conversation((), ()), embedder) as (nothing, _):
@@ -83,7 +84,7 @@ def compare(conversation: Conversation, embedder: Embedder, questions: int) -> d
     with (
         remembered(conversation, embedder) as (here, _),
         remembered(conversation, embedder) as (there, _),
-        place_of("milvus") as prepare,
+        place_of(backend) as prepare,
     ):
         before = _bytes(there)
         prepare(there, conversation.now)
@@ -155,12 +156,12 @@ def rotation_cost(rounds: int = 500) -> dict[str, float]:
     return {"make_ms": round(1000 * (made - began), 1), "turn_us": round(1e6 * (done - made) / rounds, 1)}
 
 
-def main(paths: Sequence[str]) -> None:
+def main(path: str, backend: str = "milvus") -> None:
     """Prints one JSON object."""
     embedder = Embedder(os1_models.path("minilm-l6"), os1_models.path("minilm-l6", "tokenizer.json"))
-    (conversation, *_) = (c for path in paths for c in read_conversations(Path(path)))
-    print(json.dumps({**compare(conversation, embedder, 60), "rotation": rotation_cost()}))
+    (conversation, *_) = read_conversations(Path(path))
+    print(json.dumps({**compare(conversation, embedder, 60, backend), "rotation": rotation_cost()}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

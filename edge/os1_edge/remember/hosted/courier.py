@@ -164,13 +164,13 @@ class Courier:
         try:
             self._shelf = self._shelf or self._connect()
             send_all(self._store, self._seal, self._shelf)
+            if due:
+                let_go(self._store, self._seal, self._shelf, now() - timedelta(days=place.keep_days))
+                self._next_look = monotonic() + LET_GO_S
             if purging:
                 done = purge(self._store, self._seal, self._shelf)
                 self._next_purge = monotonic() + self._purge_wait
                 self._purge_wait = PURGE_S if done else min(2 * self._purge_wait, LET_GO_S)
-            if due:
-                let_go(self._store, self._seal, self._shelf, now() - timedelta(days=place.keep_days))
-                self._next_look = monotonic() + LET_GO_S
         except BadMemory:
             self._disconnect()
             raise

@@ -37,7 +37,7 @@ class Moved:
     away: int
     """Of these, rows that are on the server only."""
     left: str
-    """Why traces of what left may still be in the device's file; "": there are none."""
+    """Why traces of what left may still be where it was; "": there are none."""
 
 
 def move_out(store: Store, place: Place, now: datetime, tell: Tell = lambda _: None) -> Moved:
@@ -109,13 +109,13 @@ def move_home(store: Store, tell: Tell = lambda _: None, *, as_is: bool = False)
     try:
         rows = _bring_home(store, place.seal(), shelf, tell, as_is)
         require_ours(store, place.seal(), shelf)
-        shelf.drop()
+        left = shelf.drop()
     finally:
         shelf.close()
     unsettle(store)
     with store.transaction() as db:
         note_traces(db)
-    return Moved(rows, 0, clear(store))
+    return Moved(rows, 0, "; ".join(filter(None, (left, clear(store)))))
 
 
 def adopt(store: Store, place: Place, tell: Tell = lambda _: None, *, as_is: bool = False) -> Moved:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
+import grpc
 import numpy as np
 
 from os1_edge.remember.connection import BadMemory
@@ -24,6 +25,8 @@ from os1_edge.remember.hosted.state import Place
 from os1_edge.remember.key import BadKey, passphrase_in
 from os1_edge.remember.schema import DIMENSIONS
 from os1_edge.remember.vectors import Vector
+
+log = logging.getLogger(__name__)
 
 PIECE = 65_000
 """Characters of sealed text in one string; Milvus allows 65,535. A longer row has more strings."""
@@ -48,6 +51,10 @@ class NotReached(BadMemory):
 
 class NotThere(NotReached):
     """The server is reached, and has no such collection."""
+
+
+class Refused(NotReached):
+    """The token is not good for this."""
 
 
 class SealedRow(NamedTuple):
@@ -88,8 +95,8 @@ class Shelf(Protocol):
     def drop_before(self) -> None:
         """Lets go of the generation before this one."""
 
-    def drop(self) -> None:
-        """All of the wearer's rows are gone."""
+    def drop(self) -> str:
+        """All of the wearer's rows are gone; returns what the operator has to do yet, "" mostly."""
 
     def close(self) -> None:
         """Ends the connection."""
@@ -204,13 +211,12 @@ class MilvusShelf:
 
     def count(self) -> int:
         """See ``Shelf``."""
+        return self._count(self.collection)
+
+    def _count(self, collection: str) -> int:
         with self._told():
             found = self._client.query(
-                self.collection,
-                filter="",
-                output_fields=["count(*)"],
-                consistency_level="Strong",
-                timeout=WRITE_S,
+                collection, "", ["count(*)"], consistency_level="Strong", timeout=WRITE_S
             )
             return int(found[0]["count(*)"])
 
@@ -222,20 +228,30 @@ class MilvusShelf:
         old one dropped."""
         with self._told():
             self._client.flush(self.collection, timeout=WRITE_S)
-            if not self._lite:
-                again, self._asked = self._asked, True
+        if not self._lite:
+            return self._generation if self._compact() else None
+        old, new = self.collection, f"{self._base}_{self._generation + 1}"
+        with self._told():
+            self._client.drop_collection(new, timeout=WRITE_S)  # of an attempt that was cut off
+            self._make(new)
+            _copy(self._client, old, new)
+            self._client.flush(new, timeout=WRITE_S)
+        if self._count(new) != self._count(old):
+            raise NotReached("the server did not keep a copy whole; what was forgotten stays in its files")
+        self._generation += 1
+        return self._generation
+
+    def _compact(self) -> bool:
+        again, self._asked = self._asked, True
+        try:
+            with self._told():
                 job = self._client.compact(self.collection, timeout=WRITE_S)
                 plans = self._client.get_compaction_plans(job, timeout=WRITE_S).plans
-                return self._generation if again and plans else None
-        old, self._generation = self._generation, self._generation + 1
-        with self._told():
-            self._client.drop_collection(self.collection, timeout=WRITE_S)  # of an attempt that was cut off
-            self._make(self.collection)
-        copying = MilvusCopy(self._client, f"{self._base}_{old}", self.collection)
-        with self._told():
-            copying.run()
-            self._client.flush(self.collection, timeout=WRITE_S)
-        return self._generation
+        except Refused:
+            if not again:
+                log.warning("what was forgotten stays in files of the server until its operator compacts")
+            return False
+        return again and bool(plans)
 
     def drop_before(self) -> None:
         """Drops the generation before this one, where ``purge`` began a new one."""
@@ -243,11 +259,16 @@ class MilvusShelf:
             if self._generation:
                 self._client.drop_collection(f"{self._base}_{self._generation - 1}", timeout=WRITE_S)
 
-    def drop(self) -> None:
-        """See ``Shelf``."""
-        with self._told():
-            self._client.drop_collection(self.collection, timeout=WRITE_S)
+    def drop(self) -> str:
+        """See ``Shelf``. A token may be good for rows alone: then they are deleted one by one."""
+        try:
+            with self._told():
+                self._client.drop_collection(self.collection, timeout=WRITE_S)
+        except Refused:
+            self.delete([row.row_id for row in self.every()])
+            return f"the server's operator has to drop the empty collection {self.collection}"
         self.drop_before()
+        return ""
 
     def close(self) -> None:
         """See ``Shelf``."""
@@ -284,35 +305,35 @@ class MilvusShelf:
         except BadMemory:
             raise
         except Exception as e:
-            raise NotReached(f"the server that holds the memory cannot be used: {_why(e)}") from None
+            why = _why(e)
+            raise (Refused if "permission deny" in why else NotReached)(
+                f"the server that holds the memory cannot be used: {why}"
+            ) from None
 
 
 def _why(e: Exception) -> str:
-    text = getattr(e, "message", "") or (e.details() if hasattr(e, "details") else f"{type(e).__name__}: {e}")
-    if "illegal connection params" in text:
-        text = "it does not answer, or it refuses the token or the encryption"
-    elif "unknown method" in text:
+    if "illegal connection params" in str(e) and isinstance(e.__context__, grpc.RpcError):
+        e = e.__context__  # what pymilvus hides: which of the two, and why
+    if isinstance(e, grpc.Call):
+        text = str(e.details())
+    else:
+        text = str(getattr(e, "message", f"{type(e).__name__}: {e}"))
+    if "unknown method" in text:
         text += "; Milvus 2.3 or newer is needed"
-    return str(text)[:200]
+    return text[:300]
 
 
 _FIELDS = ["id", "shelf", "sealed"]
 
 
-class MilvusCopy:
-    """Copies all rows of a collection to another, vectors too, a page at a time."""
-
-    def __init__(self, client: Any, source: str, target: str) -> None:
-        self._client, self._source, self._target = client, source, target
-
-    def run(self) -> None:
-        """Copies; whoever asks handles pymilvus's errors."""
-        pages = self._client.query_iterator(
-            self._source, batch_size=BATCH, output_fields=[*_FIELDS, "vector"], timeout=WRITE_S
-        )
-        while page := pages.next():
-            self._client.upsert(self._target, [dict(entity) for entity in page], timeout=WRITE_S)
-        pages.close()
+def _copy(client: Any, source: str, target: str) -> None:
+    """All rows of a collection to another, vectors too, a page at a time."""
+    pages = client.query_iterator(
+        source, batch_size=BATCH, output_fields=[*_FIELDS, "vector"], timeout=WRITE_S
+    )
+    while page := pages.next():
+        client.upsert(target, [dict(entity) for entity in page], timeout=WRITE_S)
+    pages.close()
 
 
 def collection_of(wearer: str) -> str:
