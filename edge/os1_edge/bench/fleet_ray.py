@@ -26,7 +26,7 @@ def front_door(first_s: float, token_s: float, slots: int) -> Iterator[Served]:
     if find_spec("ray") is None or find_spec("os1_cloud") is None:
         raise Unavailable("Ray is not installed; run: pip install 'os1[cloud,ray]'")
     spec = json.dumps({"first_s": first_s, "token_s": token_s, "slots": slots})
-    command = [sys.executable, "-m", "os1_cloud.ray.bench.knee", spec]
+    command = [sys.executable, "-m", "os1_cloud.ray.bench.child", spec]
     pipe = subprocess.PIPE
     # In a session of its own: a terminal's Ctrl-C is for the bench, which then ends what it started.
     with subprocess.Popen(

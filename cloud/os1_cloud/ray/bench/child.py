@@ -6,9 +6,7 @@ Prints a line of JSON with its address and process, and serves until its standar
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +14,6 @@ from typing import Any
 
 import ray
 
-from os1_cloud.bench.measures import Numbers
 from os1_cloud.ray.bench import scripted
 from os1_cloud.ray.bench.cluster import cluster
 from os1_cloud.ray.bench.front import front
@@ -35,16 +32,6 @@ def main(spec: dict[str, Any]) -> None:
             print(json.dumps({"address": door.address, "pid": door.process.pid}), flush=True)
             sys.stdin.read()
         ray.shutdown()
-
-
-async def knee(wearers: int = 3_200, seconds: float = 8.0) -> Numbers:
-    """Questions a second that one front door carries: of the most wearers whose first words came in time."""
-    command = [sys.executable, "-m", "os1_edge", "bench", "fleet", "--ray", "--json"]
-    command += [f"--wearers={wearers}", f"--seconds={seconds}"]
-    done = await asyncio.to_thread(subprocess.run, command, stdout=subprocess.PIPE, check=True)
-    told = json.loads(done.stdout)
-    at = [load for load in told["loads"] if load["wearers"] == told["knee"]]
-    return at[0] if at else {"kept up with": "none"}
 
 
 if __name__ == "__main__":
