@@ -351,6 +351,7 @@ def test_what_is_kept_while_the_link_is_down_is_sent_when_it_is_back(
     tmp_path: Path, place: Place, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(courier, "EVERY_S", 0.05)
+    monkeypatch.setattr(courier, "LONGEST_S", 0.5)
     store = lived(tmp_path / "m.db", 3)
     move_out(store, place, NOW)
     server.stop(signal.SIGKILL)

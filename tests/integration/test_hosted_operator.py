@@ -34,7 +34,7 @@ from os1_edge.remember.hosted.courier import send_all
 from os1_edge.remember.hosted.move import adopt, move_home, move_out
 from os1_edge.remember.hosted.open import reach
 from os1_edge.remember.hosted.shelf import LARGEST, MilvusShelf, NotReached
-from os1_edge.remember.hosted.state import Place, counts, new_secret
+from os1_edge.remember.hosted.state import Place, counts, new_secret, place_of
 from os1_edge.remember.hosted.window import Incomplete
 from os1_edge.remember.recall import Recall, RecallRules
 from os1_edge.remember.store import BadMemory, Store
@@ -235,6 +235,30 @@ def test_glasses_that_take_over_a_collection_with_rows_missing_say_so(
     adopt(other, place, as_is=True)
     assert here(other) == here(whole) - 1
     shelf.close()
+
+
+def test_a_server_that_gives_the_same_rows_for_ever_is_not_listened_to_for_ever(
+    tmp_path: Path, moved: tuple[Store, Between], place: Place
+) -> None:
+    store, operator = moved
+    first: list[bytes] = []
+
+    def again(method: str, answer: bytes) -> bytes:
+        if method != "Query" or not (first or len(answer) > 100_000):  # a page of rows
+            return answer
+        first.append(answer)
+        return first[0]
+
+    operator.makes = again
+    other = Store(tmp_path / "other.db", KEY)
+    there = place_of(store)
+    assert there is not None
+    with pytest.raises(NotReached, match="again and again"):
+        adopt(other, there)
+    assert len(first) == 2
+    operator.makes = lambda method, answer: answer
+    adopt(other, there)
+    assert sound(other)
 
 
 def test_what_the_server_lost_for_good_can_be_given_up(tmp_path: Path, place: Place) -> None:

@@ -246,7 +246,14 @@ def test_the_wearer_moves_the_memory_and_is_told_where_it_is(tmp_path: Path, pla
     assert run("hosted") == {"hosted": False}
 
 
-@pytest.mark.parametrize("to", ["http://far.example:19530", "milvus:", "milvus:http://10.0.0.1:19530"])
+@pytest.mark.parametrize(
+    "to",
+    [
+        "http://far.example:19530", "milvus:", "milvus:http://10.0.0.1:19530", "milvus:tcp://10.0.0.1:19530",
+        "milvus:http://localhost.far.example:19530", "milvus:http://127.0.0.1@far.example:19530",
+        "milvus:HTTP://far.example:19530", "milvus:https://ann:secret@far.example:19530",
+    ],
+)  # fmt: skip
 def test_a_server_over_the_network_without_tls_is_refused(tmp_path: Path, to: str) -> None:
     lived(tmp_path / "m.db", 1).close()
     key = tmp_path / "key"

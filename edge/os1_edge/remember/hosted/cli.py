@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -167,9 +169,21 @@ def _url(text: str) -> str:
     url = text.removeprefix(_MILVUS)
     if url == text or not url:
         raise click.UsageError("name the server as milvus:URL, such as milvus:https://memory.example:19530")
-    if url.startswith("http://") and not url.startswith(("http://127.", "http://localhost", "http://[::1]")):
+    if "://" not in url:
+        return str(Path(url).absolute())  # a file of milvus-lite
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(parts.hostname or "")):
         raise click.UsageError("over a network the server is spoken to by https:// only")
-    return url if "://" in url else str(Path(url).absolute())  # a file of milvus-lite
+    if parts.username is not None:
+        raise click.UsageError("a token does not belong into a URL; give it in a file: --token-file")
+    return url
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _absolute(path: Path | None) -> str:

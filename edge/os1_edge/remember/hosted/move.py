@@ -168,13 +168,15 @@ def _bring_home(store: Store, seal: Seal, shelf: Shelf, tell: Tell, as_is: bool)
 def _find_all(store: Store, place: Place, shelf: Shelf, as_is: bool) -> int:
     """Notes all rows of the memory that the server has as being only there, unless they came home before a
     cut; returns how many there are."""
-    seal, found, some = place.seal(), 0, list[Content]()
+    seal, some, seen = place.seal(), list[Content](), set[bytes]()
     known = {row[0] for row in store.rows("SELECT row_id FROM hosted_away")}
     known |= {seal.row_id(name) for name in _names(store)}
     aside = {seal.row_id(name) for name in NO_MEMORIES}
     for row in shelf.every():
         if row.row_id in aside:
             continue
+        if row.row_id in seen:
+            raise NotReached("the server gives the same rows again and again")
         try:
             content = seal.open(*row)
         except NotSealed:
@@ -184,13 +186,13 @@ def _find_all(store: Store, place: Place, shelf: Shelf, as_is: bool) -> int:
                 "a row on the server cannot be opened; ask its operator for a backup, or take what can be: "
                 "--as-is"
             ) from None
-        found += 1
+        seen.add(row.row_id)
         if row.row_id not in known:
             some.append(Content.decode(content))
         if len(some) == BATCH:
             _note_away(store, place, some)
     _note_away(store, place, some)
-    return found
+    return len(seen)
 
 
 def _note_away(store: Store, place: Place, some: list[Content]) -> None:
