@@ -8,7 +8,7 @@ from datetime import datetime
 from os1_edge.remember.hosted.courier import Courier, send_all
 from os1_edge.remember.hosted.owner import require_ours
 from os1_edge.remember.hosted.search import HostedSearch, Line
-from os1_edge.remember.hosted.shelf import MilvusShelf, Shelf
+from os1_edge.remember.hosted.shelf import REACH_S, MilvusShelf, Shelf
 from os1_edge.remember.hosted.state import Place, place_of
 from os1_edge.remember.hosted.window import bring_home, newest_away
 from os1_edge.remember.index import Index
@@ -16,7 +16,7 @@ from os1_edge.remember.schema import TABLES
 from os1_edge.remember.store import Store
 
 CONNECT_S = 2.0
-"""Time to reach the server before a question; commands have longer."""
+"""Time for each request that reaches the server before a question; commands have longer."""
 
 
 def hosted_search(store: Store) -> HostedSearch:
@@ -62,7 +62,7 @@ def _earliest(store: Index, rows: Iterable[tuple[str, int]]) -> datetime | None:
     return datetime.fromisoformat(min(times)[0]) if times else None
 
 
-def reach(store: Index, timeout_s: float = 5.0) -> Shelf:
+def reach(store: Index, timeout_s: float = REACH_S) -> Shelf:
     """The server that holds the memory.
 
     Raises:
@@ -71,7 +71,7 @@ def reach(store: Index, timeout_s: float = 5.0) -> Shelf:
     place = _place(store)
     shelf = MilvusShelf(place, timeout_s)
     try:
-        require_ours(store, place.seal(), shelf)
+        require_ours(store, place.seal(), shelf, timeout_s)
         shelf.drop_before()  # where a kill left it
     except BaseException:
         shelf.close()

@@ -4,7 +4,7 @@ until another takes it over), and how many rows it holds."""
 from __future__ import annotations
 
 from os1_edge.remember.hosted.seal import NotSealed, Seal
-from os1_edge.remember.hosted.shelf import NotReached, SealedRow, Shelf
+from os1_edge.remember.hosted.shelf import WRITE_S, NotReached, SealedRow, Shelf
 from os1_edge.remember.index import Index
 
 _OWNER, _ROWS, _NOWHERE = "owner", "rows", -2
@@ -14,14 +14,14 @@ NO_MEMORIES = (_OWNER, _ROWS)
 """Names of the rows that are no row of a memory."""
 
 
-def owner(shelf: Shelf, seal: Seal) -> str | None:
+def owner(shelf: Shelf, seal: Seal, timeout_s: float = WRITE_S) -> str | None:
     """The device that the collection belongs to; ``None``: nobody's yet.
 
     Raises:
         NotReached: another wearer's, or the key is another.
     """
     row_id = seal.row_id(_OWNER)
-    row = shelf.get([row_id]).get(row_id)
+    row = shelf.get([row_id], timeout_s).get(row_id)
     try:
         if row is not None:
             return seal.open(row_id, row.shelf, row.sealed).decode()
@@ -61,14 +61,14 @@ def _said(seal: Seal, name: str, what: str) -> SealedRow:
     return SealedRow(row_id, _NOWHERE, seal.seal(row_id, _NOWHERE, what.encode()))
 
 
-def require_ours(store: Index, seal: Seal, shelf: Shelf) -> None:
+def require_ours(store: Index, seal: Seal, shelf: Shelf, timeout_s: float = WRITE_S) -> None:
     """Asked before whatever changes the collection or relies on it: a connection stays open for days, and
     what this device deletes another may hold only there.
 
     Raises:
         NotReached: another device has taken the memory over, or the server cannot be asked.
     """
-    if owner(shelf, seal) != store.meta("device"):
+    if owner(shelf, seal, timeout_s) != store.meta("device"):
         raise NotReached(
             "the memory on the server was taken over by another device of the wearer; "
             "nothing is sent from this one"

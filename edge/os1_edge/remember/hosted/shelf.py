@@ -40,6 +40,9 @@ BATCH = 256
 WRITE_S = 30.0
 """Time for one request that writes or lists; nobody waits for it but a command."""
 
+REACH_S = 10.0
+"""Time for each request that opens a connection; a server just started loads the collection first."""
+
 LARGEST = 64 << 20
 """Bytes of an answer that are taken: what a Milvus server sends at most unless set otherwise. Without a bound
 a server could fill the device's RAM."""
@@ -105,7 +108,7 @@ class Shelf(Protocol):
 class MilvusShelf:
     """A wearer's collection on Milvus. Any thread."""
 
-    def __init__(self, place: Place, timeout_s: float = 5.0, *, make: bool = False) -> None:
+    def __init__(self, place: Place, timeout_s: float = REACH_S, *, make: bool = False) -> None:
         """Connects; ``make``: also makes the collection if there is none.
 
         Raises:
@@ -129,7 +132,7 @@ class MilvusShelf:
             if not there and self._lite:  # who comes from elsewhere does not know how often it began anew
                 there = self._find_generation()
             if there:
-                self._client.load_collection(self.collection, timeout=WRITE_S)
+                self._client.load_collection(self.collection, timeout=timeout_s)
             elif make:
                 self._make(self.collection)
             else:
