@@ -123,9 +123,9 @@ class RemoteEngine:
     async def cancel(self, request_id: str, node: str) -> None:
         """See ``Far``."""
         pair, request = self._channels.pair, pb.CancelRequest(request_id=request_id)
-        with suppress(grpc.aio.AioRpcError):  # the server's own grace ends it
-            for channel in (pair.control, pair.bulk):
-                stub = assist_pb2_grpc.AssistStub(channel)
+        for channel in (pair.control, pair.bulk):
+            stub = assist_pb2_grpc.AssistStub(channel)
+            with suppress(grpc.aio.AioRpcError):  # the server's own grace ends it
                 if (await stub.Cancel(request, metadata=self._to(node), timeout=CANCEL_S)).stopped:
                     return
 
