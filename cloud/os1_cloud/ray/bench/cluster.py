@@ -24,6 +24,8 @@ HERE = "127.0.0.{}"
 STORE_BYTES = 100 * 1024**2
 """Of the object store of a node: answers do not go through it."""
 START_S = 300.0
+SLOW = "timed out during startup"
+"""Ray's word for a node that took 30 s (it is not to be set), which is one more try on a busy machine."""
 KILL_S = 5.0
 ENVIRONMENT = {
     # On every node: a cluster with a token and one without do not find together.
@@ -86,7 +88,7 @@ class Cluster:
         self._folder, self._ports, self.apart = folder, ports(), apart
         self._hosts = iter([HERE.format(n) for n in range(2, 250)] if apart is None else apart.outside)
         self._inside = self._hosts if apart is None else iter(apart.inside)
-        self.port = next(self._ports)
+        self.port = 0
         self.nodes: list[Node] = []
 
     @property
@@ -105,8 +107,17 @@ class Cluster:
         Raises:
             RuntimeError: it does not start; the message is what Ray said.
         """
+        try:
+            return self._start(cpus, near, resources)
+        except RuntimeError as e:
+            if SLOW not in str(e):
+                raise
+            self.nodes.pop().kill()
+            return self._start(cpus, near, resources)
+
+    def _start(self, cpus: int, near: bool, resources: dict[str, float]) -> Node:
         head, mark = not self.nodes, secrets.token_hex(8)
-        folder = self._folder / f"n{len(self.nodes)}"
+        folder = self._folder / mark[:4]  # short: a socket has at most 107 letters
         folder.mkdir()
         near = near or head
         node = Node(mark, folder, next(self._hosts if near else self._inside))
@@ -121,6 +132,7 @@ class Cluster:
             last = next(self._ports)
         command += [f"--min-worker-port={low}", f"--max-worker-port={last}"]
         if head:
+            self.port = next(self._ports)
             command += ["--head", f"--port={self.port}", f"--temp-dir={folder}", "--include-dashboard=false"]
             command += [f"--ray-client-server-port={next(self._ports)}"]
         else:
