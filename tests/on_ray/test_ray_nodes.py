@@ -96,8 +96,8 @@ def test_while_the_head_is_lost_answers_go_on_and_the_front_door_says_so_and_can
     world: World,
 ) -> None:
     """Ends the cluster: conftest runs it last."""
-    node = world.cluster.add(2)
-    world.deploy(replicas=4)  # two CPUs each: two are on the new node
+    node = world.cluster.add(4)  # a rollout needs room for more than it ends with
+    world.deploy(replicas=4)
     host = world.cluster.add(0, near=True).host
 
     async def story() -> None:
