@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,44 @@ def test_there_is_time_to_drain_before_anything_is_killed() -> None:
     assert int(stop[1]) > needed
     compose = yaml_of((DEPLOY / "compose.yaml").read_text())
     assert int(compose["services"]["os1"]["stop_grace_period"].rstrip("s")) > needed
+
+
+def told(*files: str) -> dict[str, list[str]]:
+    """What units and drop-ins set, each key's values in order."""
+    found: dict[str, list[str]] = {}
+    for name in files:
+        for line in (DEPLOY / name).read_text().splitlines():
+            if "=" in line and not line.startswith("#"):
+                key, _, value = line.partition("=")
+                found.setdefault(key, []).append(value)
+    return found
+
+
+def test_a_front_door_may_reach_what_rays_node_beside_it_has_made() -> None:
+    node, front = told("os1-ray.service"), told("os1-serve.service", "os1-serve.service.d/ray.conf")
+    assert node["User"] == front["User"]  # else it sees no process of the node, and may use no socket
+    assert front["DynamicUser"][-1] == "no"
+    of_ray = [f"/var/cache/{name}" for name in node["CacheDirectory"]]
+    assert front["ReadWritePaths"] == of_ray
+    for unit in (node, front):
+        assert re.findall(r"RAY_TMPDIR=(\S+)", " ".join(unit["Environment"])) == of_ray
+        assert unit["EnvironmentFile"] == node["EnvironmentFile"]  # the token
+        assert "AF_NETLINK" in " ".join(unit["RestrictAddressFamilies"])
+        assert unit["Restart"][-1] == "always"
+
+
+def test_systemd_knows_all_that_the_units_say(tmp_path: Path) -> None:
+    if not (analyze := shutil.which("systemd-analyze")):
+        pytest.skip("needs systemd-analyze")
+    shutil.copytree(DEPLOY / "os1-serve.service.d", tmp_path / "os1-serve.service.d")
+    units = ("os1-ray.service", "os1-serve.service")
+    for unit in units:  # the programs are not there
+        (tmp_path / unit).write_text(re.sub(r"/opt/os1/bin/\w+", "/bin/sh", (DEPLOY / unit).read_text()))
+    ran = subprocess.run(
+        [analyze, "verify", "--man=no", *units], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert [line for line in ran.stderr.splitlines() if "os1" in line] == []
+    assert ran.returncode == 0
 
 
 @pytest.mark.parametrize("values", [{}, {"clientCertificates": True, "podMonitor": {"enabled": True}}])
