@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 @click.option("--tls-key", type=FILE, help="Its private key (PEM).")
 @click.option("--client-ca", type=FILE, help="Who signs clients' certificates (PEM); they then need one.")
 @click.option("--metrics", help="HOST:PORT of a page for Prometheus.")
-@click.option("--threads", type=click.IntRange(1), default=os.cpu_count() or 1, help="CPU threads [all].")
+@click.option("--threads", type=click.IntRange(1), help="CPU threads  [all]")
 @click.option("--grace", "grace_s", type=click.FloatRange(0), help="Seconds to drain  [10]")
 @click.option(
     "--ray",
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
     help="Let the Ray cluster of this machine answer (docs/scale.md).",
 )
 @click.option("--reflection", is_flag=True, default=None, help="Let clients list the services.")
-def serve(config: Path | None, model: str | None, threads: int, **given: object) -> None:
+def serve(config: Path | None, model: str | None, threads: int | None, **given: object) -> None:
     """Answer glasses over gRPC until SIGTERM. docs/operate.md tells more."""
     # Workers are started while gRPC runs; its fork handlers are known to hang then (grpc#22624).
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -66,7 +66,9 @@ def serve(config: Path | None, model: str | None, threads: int, **given: object)
     except ServeError as e:
         raise click.UsageError(str(e)) from e
     if model is not None or not settings.models:
-        chosen = ModelSettings(kind="llama", name=model or MODEL, threads=threads)
+        chosen = ModelSettings(kind="llama", name=model or MODEL)
+        if threads is not None:
+            chosen = chosen.model_copy(update={"threads": threads})
         settings = settings.model_copy(update={"models": (chosen,)})
     try:
         asyncio.run(_run(settings, lambda: read_settings(config, **texts)))

@@ -18,10 +18,10 @@ pytest.importorskip("os1_cloud.ray.bench.front", reason="needs Ray: run scripts/
 import jsonschema
 import yaml
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
-from ray.serve.schema import ServeDeploySchema
+from ray.serve.schema import ApplicationStatusOverview, DeploymentStatusOverview, ServeDeploySchema
 
 from os1_cloud.address import ServeError
-from os1_cloud.ray.deploy import APP, application, options
+from os1_cloud.ray.deploy import APP, application, missing, options, table
 from os1_cloud.settings import ModelSettings, Settings
 
 if TYPE_CHECKING:
@@ -331,3 +331,43 @@ def test_a_pool_of_one_size_is_not_scaled() -> None:
     fixed = ModelSettings.model_validate({"kind": "llama", "name": "x", "replicas": {"min": 3, "max": 3}})
     assert options(fixed, 1)["num_replicas"] == 3
     assert "autoscaling_config" not in options(fixed, 1)
+
+
+def overview(status: str, **states: int) -> ApplicationStatusOverview:
+    """What Serve says of an application with so many replicas in each state."""
+    deployment = DeploymentStatusOverview("UNHEALTHY", "UNSPECIFIED", states, "")  # type: ignore[arg-type]
+    return ApplicationStatusOverview(status, "", 0.0, {"x": deployment})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("app", "again"),
+    [
+        (None, True),
+        (overview("DEPLOY_FAILED"), True),
+        (overview("DEPLOY_FAILED", STARTING=1), True),
+        (overview("DEPLOY_FAILED", RUNNING=2), False),  # a release failed, the one before it answers
+        (overview("UNHEALTHY"), False),
+        (overview("DEPLOYING", STARTING=1), False),
+        (overview("RUNNING", RUNNING=1), False),
+        (overview("DELETING", RUNNING=1), True),
+    ],
+)
+def test_a_model_that_serve_has_given_up_is_deployed_anew(
+    app: ApplicationStatusOverview | None, again: bool
+) -> None:
+    model = ModelSettings(kind="llama", name="x")
+    apps = {} if app is None else {"os1-x": app}
+    assert missing([model], apps) == ([model] if again else [])
+
+
+def told_to_the_replica(**set_by_operator: Any) -> dict[str, Any]:
+    model = ModelSettings.model_validate({"kind": "llama", "name": "x", **set_by_operator})
+    args = application({"model": table(model)})._bound_deployment.init_args
+    return dict(args[0].args[0])
+
+
+def test_a_replica_has_threads_for_the_cpus_it_takes_not_for_the_front_doors() -> None:
+    cores = (os.cpu_count() or 1) + 3
+    assert told_to_the_replica(replicas={"cpus": cores - 0.5})["threads"] == cores
+    assert told_to_the_replica(replicas={"cpus": 0.25})["threads"] == 1
+    assert told_to_the_replica(threads=5)["threads"] == 5

@@ -5,19 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 from pydantic import ValidationError
 from ray import serve
 from ray.serve.config import ProxyLocation
-from ray.serve.schema import ApplicationStatus
+from ray.serve.schema import ApplicationStatus, ApplicationStatusOverview
 
 from os1_cloud.address import ServeError
 from os1_cloud.ray.replica import LanguageReplica, RecognizerReplica, VoiceReplica
 from os1_cloud.settings import ModelSettings
 
+log = logging.getLogger(__name__)
 APP = "os1-"
 """Begins the name of each application of ours; the model's name follows."""
 ROUTER = "os1_cloud.ray.router.Router"
@@ -60,6 +63,11 @@ def places_of(model: ModelSettings) -> int:
     """Questions that a replica of a model works on at a time: a model in a worker process one, an upstream
     server as many as it batches."""
     return model.slots if model.kind == "upstream" else 1
+
+
+def threads_of(model: ModelSettings) -> int:
+    """Of a replica that is told none: the CPUs that it takes of its machine, not all that are there."""
+    return max(1, math.ceil(model.replicas.cpus))
 
 
 def options(model: ModelSettings, per_replica: int) -> dict[str, Any]:
@@ -134,24 +142,42 @@ def application(args: dict[str, Any]) -> Any:
         model = ModelSettings.model_validate(args["model"])
     except (KeyError, ValidationError) as e:
         raise ServeError(f"args.model is no [[models]] table of server.toml: {e}") from e
-    make = partial(engine_of, args["model"])
+    told = args["model"] if "threads" in args["model"] else args["model"] | {"threads": threads_of(model)}
+    make = partial(engine_of, told)
     return bind(_CLASSES[kind_of(model)], model.name, make, options(model, places_of(model)))
+
+
+def table(model: ModelSettings) -> dict[str, Any]:
+    """What `application` is told of a model: only what the operator set. All else is for the replica to say,
+    such as its threads."""
+    return model.model_dump(mode="json", exclude_unset=True)
+
+
+def runs(app: ApplicationStatusOverview) -> bool:
+    """Whether an application is left as it is. One that Serve has given up is not, unless replicas of the
+    release before answer."""
+    if app.status == ApplicationStatus.DEPLOY_FAILED:
+        return any(d.replica_states.get("RUNNING", 0) for d in app.deployments.values())
+    return app.status not in (ApplicationStatus.DELETING, ApplicationStatus.NOT_STARTED)
+
+
+def missing(
+    models: Sequence[ModelSettings], apps: Mapping[str, ApplicationStatusOverview]
+) -> list[ModelSettings]:
+    """Those of `models` that are to be deployed, given the cluster's applications by name."""
+    return [m for m in models if APP + m.name not in apps or not runs(apps[APP + m.name])]
 
 
 def deploy(models: Sequence[ModelSettings]) -> None:
     """Deploys the models that the cluster does not run yet; does not wait for their replicas."""
     serve.start(proxy_location=ProxyLocation.Disabled)
-    there = {
-        name
-        for name, app in serve.status().applications.items()
-        if app.status not in (ApplicationStatus.DELETING, ApplicationStatus.NOT_STARTED)
-    }
+    wanted = missing(models, serve.status().applications)
+    for model in models:
+        if model not in wanted:
+            log.info("%s is deployed already; its settings here are not used", model.name)
     targets = [
-        serve.RunTarget(
-            application({"model": m.model_dump(mode="json")}), name=APP + m.name, route_prefix=None
-        )
-        for m in models
-        if APP + m.name not in there
+        serve.RunTarget(application({"model": table(m)}), name=APP + m.name, route_prefix=None)
+        for m in wanted
     ]
     if targets:
         serve.run_many(targets, wait_for_applications_running=False)
