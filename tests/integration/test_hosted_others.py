@@ -6,6 +6,7 @@ import base64
 import json
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -160,7 +161,16 @@ def token_for(server: Server, wearer: str, to: Path) -> str:
         for privilege in ROWS_ALONE:
             client.grant_privilege(name, "Collection", privilege, collection)
     client.close()
-    return token_file(to, f"{name}:a password")
+    given = replace(server, token_file=token_file(to, f"{name}:a password"), process=None)
+    for _ in range(100):  # it is told to all parts of the server in its own time
+        user = given.client()
+        with suppress(grpc.RpcError):
+            user.load_collection(collection)
+            user.query(collection, filter="", limit=1)
+            break
+        time.sleep(0.3)
+    user.close()
+    return given.token_file
 
 
 @pytest.mark.skipif(
