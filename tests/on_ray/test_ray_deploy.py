@@ -22,6 +22,7 @@ from ray.serve.schema import ApplicationStatusOverview, DeploymentStatusOverview
 
 from os1_cloud.address import ServeError
 from os1_cloud.ray.deploy import APP, application, missing, options, table
+from os1_cloud.ray.pool import READY_S
 from os1_cloud.settings import ModelSettings, Settings
 
 if TYPE_CHECKING:
@@ -184,6 +185,14 @@ def test_the_manifest_runs_the_models_that_its_front_doors_offer() -> None:
         assert str(file.parent) in mounts
 
 
+def test_a_front_door_is_given_the_time_that_its_models_may_take_to_answer() -> None:
+    settings = Settings.model_validate(tomllib.loads(objects()["ConfigMap"]["data"]["server.toml"]))
+    upstream = {m.name: m.start_s for m in settings.models if m.kind == "upstream"}
+    longest = sum(max(READY_S, upstream.get(m.name, 0.0)) for m in settings.models)  # one by one
+    probe = FRONT["containers"][0]["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= longest
+
+
 def test_the_manifest_says_nothing_that_kuberay_does_not_know() -> None:
     check(SPEC, KUBERAY)
     spec = objects(AS_COMMENTED.sub(r"\1", MANIFEST))["RayService"]["spec"]
@@ -291,8 +300,9 @@ def test_nobody_but_ray_its_operator_and_front_doors_reaches_rays_ports() -> Non
         o["spec"] for o in there if o["metadata"]["name"] == "os1-ray" and o["kind"] == "NetworkPolicy"
     ]
     assert policy["podSelector"]["matchLabels"] == ray
-    [rule] = policy["ingress"]
+    rule, watching = policy["ingress"]
     assert [peer["podSelector"]["matchLabels"] for peer in rule["from"]] == [ray, front, operator]
+    assert watching["ports"] == [{"port": 8080}]  # Prometheus reaches KubeRay's port of Ray's metrics alone
     assert [o["spec"]["selector"] for o in there if o["kind"] == "Service"] == [front]
 
 
