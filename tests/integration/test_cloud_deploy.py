@@ -108,6 +108,8 @@ def test_a_front_door_may_reach_what_rays_node_beside_it_has_made() -> None:
         assert unit["EnvironmentFile"] == node["EnvironmentFile"]  # the token
         assert "AF_NETLINK" in " ".join(unit["RestrictAddressFamilies"])
         assert unit["Restart"][-1] == "always"
+    assert front["PartOf"] == ["os1-ray.service"]  # it ends its answers before its node goes
+    assert front["PartOf"][0] in front["After"]
 
 
 def test_systemd_knows_all_that_the_units_say(tmp_path: Path) -> None:
