@@ -33,6 +33,7 @@ from hosted_world import (
 from memories import KEY
 
 from os1_edge.remember import derived, forget
+from os1_edge.remember.connection import unlock
 from os1_edge.remember.hosted import courier, move
 from os1_edge.remember.hosted import open as opening
 from os1_edge.remember.hosted.courier import purge, send_all
@@ -369,3 +370,31 @@ def test_what_is_kept_while_the_link_is_down_is_sent_when_it_is_back(
     name = place.seal().row_id(f'["turns",{row}]')
     assert list(shelf.get([name])) == [name]
     shelf.close()
+
+
+def test_what_changed_while_another_command_held_the_file_is_sent_afterwards(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(courier, "EVERY_S", 0.05)
+    monkeypatch.setattr(courier, "LONGEST_S", 0.5)
+    store = lived(tmp_path / "m.db", 3)
+    move_out(store, place, NOW)
+    store.add_turn("new", 0, now(), "I like plums.", "", "", None)
+    with store.reading() as db:
+        db.execute("PRAGMA busy_timeout = 0")  # in place of 5 s
+    command = unlock(store.path, KEY)
+    command.execute("BEGIN IMMEDIATE")
+    carrier = courier.Courier(store, place.seal(), lambda: reach(store))
+    for _ in range(300):
+        if caplog.records:
+            break
+        time.sleep(0.1)
+    assert ["OperationalError" in line for line in caplog.messages] == [True]
+    assert counts(store)[0] == 1
+    command.close()
+    for _ in range(300):
+        if counts(store)[0] == 0:
+            break
+        time.sleep(0.1)
+    assert counts(store)[0] == 0
+    carrier.close()

@@ -146,6 +146,10 @@ class Courier:
                 if not self._stop.is_set():
                     raise
                 return  # the file was closed; what was sent is sent again at the next start
+            except sqlcipher3.DatabaseError as e:  # the disk is full, or a command holds the file
+                if not told:
+                    log.warning("the memory file: %s; what changes waits on this device", type(e).__name__)
+                wait, told = min(2 * wait, LONGEST_S), True
         self._disconnect()
 
     def once(self) -> None:
@@ -153,6 +157,7 @@ class Courier:
 
         Raises:
             BadMemory: the server does not take it.
+            sqlcipher3.DatabaseError: the file cannot be read or written now; nothing was noted as sent.
         """
         place = place_of(self._store)
         if place is None:
