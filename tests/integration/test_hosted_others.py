@@ -6,14 +6,16 @@ import base64
 import json
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import grpc
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from hosted_world import (
     EMBEDDER,
     LITE,
@@ -33,12 +35,14 @@ from memories import KEY, meaning
 from os1_edge.cli import main
 from os1_edge.remember import forget
 from os1_edge.remember.about import about, foresee_about
+from os1_edge.remember.hosted import move
 from os1_edge.remember.hosted.courier import purge, send_all
 from os1_edge.remember.hosted.move import move_home, move_out
 from os1_edge.remember.hosted.open import reach
 from os1_edge.remember.hosted.owner import owner
 from os1_edge.remember.hosted.shelf import MilvusShelf, NotReached, SealedRow, collection_of
 from os1_edge.remember.hosted.state import Place, new_secret, place_of, settle
+from os1_edge.remember.store import Store
 from os1_edge.remember.trash import Window
 from os1_edge.remember.undo import undo
 
@@ -254,6 +258,86 @@ def test_the_wearer_moves_the_memory_and_is_told_where_it_is(tmp_path: Path, pla
     assert (tmp_path / "rec").stat().st_mode & 0o77 == 0
     run("move", "--to", "local")
     assert run("hosted") == {"hosted": False}
+
+
+def commands(tmp_path: Path) -> Callable[..., Result]:
+    """Runs `os1 memory` with the key that the memories of these tests have."""
+    key = tmp_path / "key"
+    key.touch(0o600)
+    key.write_text(KEY.hex())
+    return lambda *words: CliRunner().invoke(main, ["memory", *map(str, words), "--key-file", str(key)])
+
+
+def test_the_recovery_key_of_a_move_that_failed_and_went_on_opens_what_is_hosted(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, file, rec = commands(tmp_path), tmp_path / "m.db", tmp_path / "rec"
+    lived(file, 15).close()
+    dead = ("move", "--to", "milvus:http://127.0.0.1:1", "--memory", file, "--recovery", rec)
+    out = ("move", "--to", f"milvus:{place.url}", "--wearer", place.wearer, "--keep-days", "0",
+           "--memory", file, "--recovery", rec, *options(place))  # fmt: skip
+    with monkeypatch.context() as impatient:
+        impatient.setattr(move, "MilvusShelf", partial(MilvusShelf, timeout_s=1.0))
+        assert "cannot be used" in run(*dead).output
+    assert not rec.exists()  # a key of nothing
+    rec.write_text("another's\n")
+    refused = run(*out)
+    assert "left as it is" in refused.output
+    assert rec.read_text() == "another's\n"
+    assert json.loads(run("hosted", "--memory", file, "--json").output) == {"hosted": False}
+    rec.unlink()
+    with monkeypatch.context() as cut:
+        cut.setattr(move, "send_all", unreached)
+        assert run(*out).exit_code == 1
+    first = rec.read_text()
+    again = run(*out)
+    assert again.exit_code == 0, again.output
+    assert rec.read_text() == first
+    adopted = run("adopt", "--from", f"milvus:{place.url}", "--wearer", place.wearer, "--recovery", rec,
+                  "--memory", tmp_path / "new.db", *options(place))  # fmt: skip
+    assert adopted.exit_code == 0, adopted.output
+
+
+def test_what_a_later_move_says_of_a_memory_that_was_moved_counts_or_is_refused(
+    tmp_path: Path, place: Place
+) -> None:
+    run, file = commands(tmp_path), tmp_path / "m.db"
+    lived(file, 15).close()
+    out = ("move", "--to", f"milvus:{place.url}", "--wearer", place.wearer, "--memory", file)
+
+    def told() -> dict[str, object]:
+        found: dict[str, object] = json.loads(run("hosted", "--memory", file, "--json").output)
+        return found
+
+    assert run(*out, *options(place), "--keep-days", "10000").exit_code == 0
+    before = told()
+    assert before["away"] == 0
+    open_to_all = tmp_path / "token"
+    open_to_all.write_text("a:b")
+    open_to_all.chmod(0o644)
+    for wrong in (
+        ("--ca-file", tmp_path / "nope"), ("--token-file", tmp_path / "nope"), ("--token-file", open_to_all),
+        ("--plain-vectors",),
+    ):  # fmt: skip
+        assert run(*out, "--keep-days", "0", *wrong).exit_code != 0
+        assert told() == before
+    open_to_all.chmod(0o600)
+    given = options(place) or ["--token-file", open_to_all]  # milvus-lite takes any
+    assert run(*out).exit_code == 0
+    assert told() == before  # what is not said stays
+    assert run(*out, "--keep-days", "0", *given).exit_code == 0
+    after = told()
+    assert after["keep_days"] == 0
+    assert after["away"] != 0
+    store = Store(file, KEY)
+    there = place_of(store)
+    assert there is not None
+    assert there.token_file == str(given[1])
+    store.close()
+
+
+def unreached(*_: object) -> int:
+    raise NotReached("the link broke")
 
 
 @pytest.mark.parametrize(

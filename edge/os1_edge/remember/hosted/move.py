@@ -3,6 +3,7 @@ leaves where it was before it was read back from where it goes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -40,15 +41,23 @@ class Moved:
     """Why traces of what left may still be where it was; "": there are none."""
 
 
-def move_out(store: Store, place: Place, now: datetime, tell: Tell = lambda _: None) -> Moved:
+def move_out(
+    store: Store,
+    place: Place,
+    now: datetime,
+    tell: Tell = lambda _: None,
+    settled: Callable[[Place], None] = lambda _: None,
+) -> Moved:
     """Sends the whole memory to ``place``, reads all of it back, and takes out of the device's file what
     ended longer ago than ``place.keep_days``.
 
     Args:
         store: the memory; it may lie there in part already, when an earlier move was cut off.
-        place: where to. Of a memory that was moved before, that place as it is noted in the file counts.
+        place: where to. Of a memory that was moved before, its secret and whether vectors are turned count
+            as they are noted in the file.
         now: the wearer's local time.
         tell: called with lines of progress.
+        settled: called once the place and its secret are noted in the file, before anything is sent.
 
     Raises:
         NotReached: no server, or its collection is another's; the memory is here.
@@ -59,14 +68,17 @@ def move_out(store: Store, place: Place, now: datetime, tell: Tell = lambda _: N
         raise BadMemory(
             f"the memory lies at {noted.url} as {noted.wearer!r}; first: os1 memory move --to local"
         )
-    place = noted or place
+    if noted is not None:
+        place = replace(noted, token_file=place.token_file, ca_file=place.ca_file, keep_days=place.keep_days)
     seal, device = place.seal(), str(store.meta("device"))
     shelf = MilvusShelf(place, make=True)
     try:
         if (holder := owner(shelf, seal)) not in (None, device):
             raise NotReached(f"another device of the wearer ({holder}) keeps its memory there")
         claim(shelf, seal, device, 0 if noted is None else least(store))
-        settle(store, replace(place, generation=shelf.generation))
+        place = replace(place, generation=shelf.generation)
+        settle(store, place)
+        settled(place)
         send_all(store, seal, shelf, tell)
         names = _names(store)
         held = compare(store, seal, shelf, names)
