@@ -78,15 +78,20 @@ def build(settings: Settings) -> Engines:
         ServeError: a setting makes no sense.
         os1_models.ModelError: a model is not there; the message says how to get it.
     """
+    require_language(settings.models)
     return gather((model, engine(model)) for model in settings.models)
 
 
-def gather(made: Iterable[tuple[ModelSettings, Any]]) -> Engines:
-    """Engines, each where it belongs.
-
-    Raises:
-        ServeError: none of them is a language model.
+def require_language(models: Iterable[ModelSettings]) -> None:
+    """Raises:
+    ServeError: none of `models` is a language model.
     """
+    if all(model.kind in ("whisper", "piper") for model in models):
+        raise ServeError("no language model is named; give --model, or models of kind llama in the settings")
+
+
+def gather(made: Iterable[tuple[ModelSettings, Any]]) -> Engines:
+    """Engines, each where it belongs."""
     found = Engines()
     for model, each in made:
         match model.kind:
@@ -96,8 +101,6 @@ def gather(made: Iterable[tuple[ModelSettings, Any]]) -> Engines:
                 found.voice = each
             case _:
                 found.language.append(each)
-    if not found.language:
-        raise ServeError("no language model is named; give --model, or models of kind llama in the settings")
     return found
 
 

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
     is_flag=False,
     flag_value="auto",
     metavar="[ADDRESS]",
-    help="Let the Ray cluster of this machine answer (docs/scale.md).",
+    help="Let a Ray cluster answer: auto (if left out) or HOST:PORT; a node of it must run on this machine.",
 )
 @click.option("--reflection", is_flag=True, default=None, help="Let clients list the services.")
 def serve(config: Path | None, model: str | None, threads: int | None, **given: object) -> None:

@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from os1_cloud.address import ServeError
+from os1_cloud.address import ServeError, parse_address
 
 
 class _Table(BaseModel):
@@ -113,6 +113,17 @@ class Settings(_Table):
     """Questions that may wait for each engine; none: four for each place."""
     limits: LimitSettings = LimitSettings()
     models: tuple[ModelSettings, ...] = ()
+
+    @field_validator("ray")
+    @classmethod
+    def _joins(cls, ray: str) -> str:
+        # Ray takes more: "local" would be a cluster of this process alone, "ray://" one that is not joined.
+        if ray not in ("", "auto"):
+            try:
+                parse_address(ray)
+            except ServeError:
+                raise ValueError(f'{ray!r} is no cluster; write "auto" or HOST:PORT') from None
+        return ray
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from os1_cloud import wire
+from os1_cloud.address import ServeError
 from os1_cloud.engines import EngineBusy, EngineError, EngineLost, Finished, Piece, Prompt, TooLong, Turn
 from os1_cloud.failing import refused_by
 from os1_cloud.places import Places
 from os1_cloud.ray.parcels import again, lost, read_end, read_prompt, write_failure, write_part, write_prompt
 from os1_cloud.ray.pressure import FRESH_S, FRONTS, Pressures
 from os1_cloud.ray.scaling import wanted
+from os1_cloud.settings import read_settings
 
 PROMPT = Prompt((Turn("system", "Be kind."), Turn("user", "Hi", (b"jpeg",))), 20, "", "ann/s", "Well, ", 9.5)
 
@@ -134,3 +136,14 @@ def test_a_new_replica_lets_those_in_who_wait_and_a_lost_one_ends_nobody() -> No
         assert sum(places.waiting.values()) == 0
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("ray", ["local", "ray://head:10001", "head", "head:port"])
+def test_what_ray_would_take_for_a_cluster_of_its_own_is_refused(ray: str) -> None:
+    with pytest.raises(ServeError, match="auto"):
+        read_settings(None, ray=ray)
+
+
+@pytest.mark.parametrize("ray", ["", "auto", "head.lan:6379", "[::1]:6379"])
+def test_a_cluster_is_auto_or_an_address(ray: str) -> None:
+    assert read_settings(None, ray=ray).ray == ray

@@ -130,8 +130,6 @@ class RayEngine(_Elsewhere):
         """See `_Elsewhere`."""
         super().__init__(name, handle, facts)
         self.context_tokens, self.vision = int(facts["context_tokens"]), bool(facts["vision"])
-        self.moved = 0
-        """Answers that went on at another replica."""
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Piece | Finished, None]:
         """See `Engine.generate`. An answer whose replica is lost goes on at another one, once, behind the
@@ -149,7 +147,6 @@ class RayEngine(_Elsewhere):
             if (rest := again(prompt, said, self.vision)) is None:
                 raise
             until = await self._second(e, until)
-        self.moved += 1
         async with aclosing(self._once(rest, until)) as parts:
             async for part in parts:
                 if isinstance(part, Finished):

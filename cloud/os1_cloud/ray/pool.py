@@ -24,12 +24,13 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
 from ray import serve
-from ray.serve.exceptions import DeploymentUnavailableError
-from ray.serve.schema import ApplicationStatus
+from ray.exceptions import RayError
+from ray.serve.exceptions import DeploymentUnavailableError, RayServeException
+from ray.serve.schema import ApplicationStatus, ApplicationStatusOverview
 
-from os1_cloud.address import ServeError
+from os1_cloud.address import ServeError, parse_address
 from os1_cloud.admission import Task, Why
-from os1_cloud.build import Engines, gather
+from os1_cloud.build import Engines, gather, require_language
 from os1_cloud.events import Record
 from os1_cloud.places import Places
 from os1_cloud.ray.deploy import APP, Kind, deploy, kind_of
@@ -39,6 +40,12 @@ from os1_cloud.settings import ModelSettings, Settings
 log = logging.getLogger(__name__)
 READY_S = 300.0
 """For the first replica of a model to load it."""
+TELL_S = 15.0
+"""Between two lines of log about a model that is waited for."""
+REACH_S = 3.0
+"""For the cluster's head to take a connection."""
+JOIN_S = 60.0
+"""For Ray to join; of what is no cluster it makes nothing for minutes."""
 FOLLOW_S = 1.0
 """Between two looks at how many replicas there are."""
 LOOK_S = 3.0
@@ -58,16 +65,27 @@ unasked, and what is missing until then shows as these."""
 def connect(address: str) -> None:
     """Joins the cluster by the node on this machine.
 
+    Args:
+        address: "auto" or HOST:PORT.
+
     Raises:
-        ServeError: there is none, or it is of another release.
+        ServeError: there is none, or it does not let this process in.
     """
     try:
+        if address != "auto":
+            head = parse_address(address)
+            socket.create_connection((head.host, head.port), REACH_S).close()
         ray.init(address=address, namespace="os1", log_to_driver=False, configure_logging=False)
-    except (ConnectionError, RuntimeError, ValueError) as e:
-        raise ServeError(
-            f"no Ray cluster at {address} ({e}); a front door needs a Ray node on its own machine: "
-            "ray start --address=HEAD:6379 --num-cpus=0"
-        ) from e
+    except (OSError, RuntimeError, ValueError, RayError) as e:
+        raise _not_joined(address, " ".join(str(e).split())) from e
+
+
+def _not_joined(address: str, why: str) -> ServeError:
+    return ServeError(
+        f"no Ray cluster can be joined at {address}: {why.removesuffix('.')}. A front door needs a Ray node "
+        "on its own machine (ray start --address=HEAD:6379 --num-cpus=0), the cluster's release of Ray and "
+        "of Python, and its token where it has one (RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
+    )
 
 
 @dataclass(slots=True)
@@ -106,9 +124,21 @@ async def joined(settings: Settings) -> Pool:
     Raises:
         ServeError: there is no cluster, or a model has no replica.
     """
-    connect(settings.ray)
+    require_language(settings.models)
+    if not log.isEnabledFor(logging.INFO):
+        logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    # That it cannot handle SIGTERM outside of the main thread: the server does.
+    logging.getLogger("ray._private.worker").addFilter(lambda told: "SIGTERM" not in told.getMessage())
+    try:
+        async with asyncio.timeout(JOIN_S):
+            await _aside(partial(connect, settings.ray))
+    except TimeoutError:
+        raise _not_joined(settings.ray, f"it says nothing for {JOIN_S:.0f} s") from None
     pool = Pool(settings.models)
-    await pool.start()
+    try:
+        await pool.start()
+    except (RayError, RayServeException) as e:
+        raise ServeError(f"Ray Serve does not answer: {e}") from e
     return pool
 
 
@@ -134,7 +164,7 @@ class Pool:
         for model in self._models:
             handle = serve.get_app_handle(APP + model.name)
             facts = await _facts(handle, model.name, max(READY_S, model.start_s if model.command else 0.0))
-            self.engines[model.name] = _KINDS[kind_of(model)](model.name, handle, facts)
+            self.engines[model.name] = engine(model, handle, facts)
         with suppress(TimeoutError):  # one each until `follow` knows
             await self.look()
 
@@ -190,6 +220,24 @@ class Pool:
             await asyncio.sleep(FOLLOW_S)
 
 
+def engine(model: ModelSettings, handle: Any, facts: dict[str, Any]) -> AnyEngine:
+    """The engine of one model.
+
+    Args:
+        model: the operator's settings.
+        handle: of its deployment.
+        facts: from one of its replicas.
+
+    Raises:
+        ServeError: what is deployed by that name is something else.
+    """
+    kind = kind_of(model)
+    deployed = facts.get("kind", kind)  # replicas of the release before do not say
+    if deployed != kind:
+        raise ServeError(f"{model.name}: the settings say {kind}, but deployed by that name is a {deployed}")
+    return _KINDS[kind](model.name, handle, facts)
+
+
 def _aside(work: Callable[[], T]) -> asyncio.Future[T]:
     """What `work` returns, from a thread that the end of this process does not wait for."""
     loop = asyncio.get_running_loop()
@@ -214,27 +262,41 @@ async def _facts(handle: Any, name: str, ready_s: float) -> dict[str, Any]:
     Raises:
         ServeError: there is none in time, or Serve has given them up.
     """
+    why, telling = "see `serve status`", asyncio.ensure_future(_tell(name))
     try:
         async with asyncio.timeout(ready_s):
             while True:
                 with suppress(DeploymentUnavailableError):  # no replica yet
                     if found := await handle.broadcast("facts").results_async():
                         return dict(found[0])
-                if why := await asyncio.to_thread(_given_up, name):
+                given_up, why = await asyncio.to_thread(_said, name)
+                if given_up:
                     raise ServeError(f"{name}: its replicas do not start, and Serve tries no more: {why}")
                 await asyncio.sleep(0.2)
     except TimeoutError:
-        raise ServeError(f"{name}: no replica is ready after {ready_s:.0f} s; see `serve status`") from None
+        raise ServeError(f"{name}: no replica is ready after {ready_s:.0f} s: {why}") from None
+    finally:
+        telling.cancel()
 
 
-def _given_up(name: str) -> str:
-    """The last that was said of the replicas of a model, once Serve starts no more of them; else empty."""
+async def _tell(name: str) -> None:
+    """Logs what a model is waited for, until it is cancelled."""
+    while True:
+        await asyncio.sleep(TELL_S)
+        log.warning("%s: waits for a replica: %s", name, (await asyncio.to_thread(_said, name))[1])
+
+
+def _said(name: str) -> tuple[bool, str]:
+    """Whether Serve starts no more replicas of a model, and the last that it said of them."""
     app = serve.status().applications.get(APP + name)
-    if app is None or app.status != ApplicationStatus.DEPLOY_FAILED:
-        return ""
+    return (False, "see `serve status`") if app is None else said(app)
+
+
+def said(app: ApplicationStatusOverview) -> tuple[bool, str]:
+    """Whether Serve has given an application up, and the last that it says of it."""
     told = [app.message, *(d.message for d in app.deployments.values())]
     lines = [line.strip() for line in "\n".join(told).splitlines() if line.strip()]
-    return lines[-1] if lines else "see `serve status`"
+    return app.status == ApplicationStatus.DEPLOY_FAILED, lines[-1] if lines else "see `serve status`"
 
 
 def _running() -> dict[str, int]:

@@ -27,6 +27,9 @@ _END = object()
 class _Replica:
     """Loads an engine before the first question, frees it at the end."""
 
+    kind: str
+    """As deploy.Kind."""
+
     def __init__(self, make: Callable[[], Any]) -> None:
         """`make`: the engine, not loaded yet. Called in the replica's own process."""
         self._engine, self._loaded = make(), False
@@ -66,14 +69,16 @@ class _Replica:
 
     async def facts(self) -> dict[str, Any]:
         """What a front door has to know."""
-        return {"name": self._engine.name, "slots": slots(self._engine), "pid": os.getpid()}
+        engine = self._engine
+        return {"kind": self.kind, "name": engine.name, "slots": slots(engine), "pid": os.getpid()}
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """Called by Serve's autoscaler; see scaling."""
         return self._pressures.read(asyncio.get_running_loop().time())
 
     def __del__(self) -> None:
-        self._engine.close()
+        if hasattr(self, "_engine"):  # it could be made
+            self._engine.close()
 
     def _told(self, pressure: tuple[str, int, int]) -> None:
         self._pressures.tell(pressure, asyncio.get_running_loop().time())
@@ -82,6 +87,7 @@ class _Replica:
 class LanguageReplica(_Replica):
     """A language model."""
 
+    kind = "language"
     _engine: Engine
 
     async def facts(self) -> dict[str, Any]:
@@ -110,6 +116,7 @@ class LanguageReplica(_Replica):
 class RecognizerReplica(_Replica):
     """A speech recogniser."""
 
+    kind = "recognizer"
     _engine: Recognizer
 
     async def transcribe(
@@ -132,6 +139,7 @@ class RecognizerReplica(_Replica):
 class VoiceReplica(_Replica):
     """A voice."""
 
+    kind = "voice"
     _engine: Voice
 
     async def facts(self) -> dict[str, Any]:
