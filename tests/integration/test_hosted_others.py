@@ -298,6 +298,28 @@ def test_the_recovery_key_of_a_move_that_failed_and_went_on_opens_what_is_hosted
     assert adopted.exit_code == 0, adopted.output
 
 
+def test_a_move_that_was_cut_off_as_the_server_took_it_goes_on_under_its_own_key(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    store = lived(tmp_path / "m.db")
+    before = exported(store)
+    with monkeypatch.context() as broken:
+        broken.setattr(move, "settle", cut)
+        with pytest.raises(KeyboardInterrupt):
+            move_out(store, place, NOW)
+    assert place_of(store) is None
+    store.close()
+    store = Store(tmp_path / "m.db", KEY)
+    assert move_out(store, replace(place, secret=new_secret()), NOW).away
+    assert (there := place_of(store)) is not None
+    assert there.secret == place.secret
+    move_home(store)
+    assert exported(store) == before
+
+
 def test_what_a_later_move_says_of_a_memory_that_was_moved_counts_or_is_refused(
     tmp_path: Path, place: Place
 ) -> None:

@@ -19,6 +19,7 @@ from os1_edge.remember.hosted.state import (
     Place,
     counts,
     give_up,
+    intended,
     least,
     mark_away,
     place_of,
@@ -70,6 +71,8 @@ def move_out(
         )
     if noted is not None:
         place = replace(noted, token_file=place.token_file, ca_file=place.ca_file, keep_days=place.keep_days)
+    else:
+        place = intended(store, place)
     seal, device = place.seal(), str(store.meta("device"))
     shelf = MilvusShelf(place, make=True)
     try:

@@ -8,9 +8,10 @@ process. The note is a name, not a copy, so that it never holds more than one li
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from os1_edge.remember.hosted.content import KEPT, Content, sql_name
@@ -20,6 +21,9 @@ from os1_edge.remember.schema import TABLE_OF
 
 MARK = "hosted"
 """The note in ``meta`` by which others see that a memory was moved."""
+
+_INTENDED = "hosted_intended"
+"""In ``meta`` while a first move has not settled: where to, and under which secret."""
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS hosted_state (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -92,6 +96,17 @@ def place_of(store: Index) -> Place | None:
     )
 
 
+def intended(store: Index, place: Place) -> Place:
+    """``place`` with the secret of an earlier try to move there: that may have claimed the collection and not
+    come back to say so. Else its own, noted for a later try."""
+    where, noted = [place.url, place.wearer], store.meta(_INTENDED)
+    if noted is not None and (found := json.loads(noted))[:2] == where:
+        return replace(place, secret=bytes.fromhex(found[2]))
+    with store.transaction():
+        store.set_meta(_INTENDED, json.dumps([*where, place.secret.hex()]))
+    return place
+
+
 def embedder_of(store: Index) -> str:
     """The name of what made the vectors when the memory moved out."""
     return _get(store, "embedder")
@@ -114,6 +129,7 @@ def settle(store: Index, place: Place) -> None:
         if fresh:
             put(db, "embedder", store.embedder())
         store.set_meta(MARK, "1")
+        db.execute("DELETE FROM meta WHERE key = ?", (_INTENDED,))
         if fresh:
             for table in KEPT:
                 db.execute(f"INSERT INTO hosted_outbox (name) SELECT {sql_name(table, 'r')} FROM {table} r")
