@@ -76,6 +76,15 @@ class World:
         while len(await self.states()) != number:  # noqa: ASYNC110 - other processes' state
             await asyncio.sleep(0.1)
 
+    async def until_told(self, figure: str, least: float) -> None:
+        """Until a replica has so much of what front doors tell for the autoscaler, which reads it too."""
+        handle = serve.get_app_handle(APP + scripted.NAME)
+        while True:
+            told = await handle.broadcast("record_autoscaling_stats").results_async(timeout_s=PATIENCE_S)
+            if max(each[figure] for each in told) >= least:
+                return
+            await asyncio.sleep(0.05)
+
 
 def joined(cluster: Cluster, folder: Path) -> World:
     connect(cluster.address)
