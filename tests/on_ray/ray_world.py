@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from ray import serve
 
 from os1_cloud.ray.bench import scripted
 from os1_cloud.ray.bench.cluster import Cluster
-from os1_cloud.ray.bench.front import Client, Front, front
+from os1_cloud.ray.bench.front import Client, Front, Told, front
 from os1_cloud.ray.deploy import APP
 from os1_cloud.ray.pool import connect
 
@@ -108,4 +108,9 @@ def text(words: int, start: int = 0) -> str:
     return "".join(f"{number} " for number in range(start, words))
 
 
-__all__ = ["APP", "Client", "World", "joined", "text", "timeline"]
+def whole(answers: Iterable[Told], words: int) -> bool:
+    """Whether those that were answered have all their words."""
+    return all(told.text == text(words) for told in answers if told.code == "OK")
+
+
+__all__ = ["APP", "Client", "World", "joined", "text", "timeline", "whole"]

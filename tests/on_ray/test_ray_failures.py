@@ -14,7 +14,7 @@ pytest.importorskip(
     "os1_cloud.ray.bench.front", reason="needs Ray: scripts/test-ray installs it and runs these tests"
 )
 
-from ray_world import SLOTS, Client, World, text, timeline
+from ray_world import SLOTS, Client, World, text, timeline, whole
 
 from os1_cloud.places import Places
 from os1_cloud.ray import pool
@@ -44,10 +44,6 @@ async def load(client: Client, mark: str, during: Callable[[], None]) -> list[To
     return list(await asyncio.gather(*asked))
 
 
-def whole(answers: list[Told], words: int = WORDS) -> bool:
-    return all(told.text == text(words) for told in answers if told.code == "OK")
-
-
 def test_an_answer_goes_on_at_the_other_replica_when_its_own_is_killed(world: World) -> None:
     async def story() -> None:
         await world.until_replicas(2)
@@ -70,7 +66,7 @@ def test_a_rolling_upgrade_fails_no_answer(world: World) -> None:
         client = Client([world.door.address], connections=4)
         answers = await load(client, "u", lambda: world.deploy(token_s=0.021))
         assert {told.code for told in answers} == {"OK"}
-        assert whole(answers)
+        assert whole(answers, WORDS)
         await world.until_replicas(2)
         assert not before & {state["pid"] for state in await world.states()}
         await client.close()
@@ -105,7 +101,7 @@ def test_a_replica_that_hangs_costs_no_answer_and_is_asked_again_when_it_is_back
 
         answers = await load(client, "h", hang)
         assert {told.code for told in answers} == {"OK"}
-        assert whole(answers)
+        assert whole(answers, WORDS)
 
         async def written() -> int:
             return next(state["written"] for state in await world.states() if state["pid"] == hung)

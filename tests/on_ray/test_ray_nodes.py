@@ -10,7 +10,7 @@ pytest.importorskip(
     "os1_cloud.ray.bench.front", reason="needs Ray: scripts/test-ray installs it and runs these tests"
 )
 
-from ray_world import SLOTS, Client, World, text, timeline
+from ray_world import SLOTS, Client, World, timeline, whole
 
 from os1_cloud.ray.bench.front import RETRYABLE, Told, until
 
@@ -35,10 +35,6 @@ async def asked(client: Client, mark: str, calls: int, at: dict[int, Callable[[]
     return answers
 
 
-def whole(answers: list[Told], words: int = WORDS) -> bool:
-    return all(told.text == text(words) for told in answers if told.code == "OK")
-
-
 def test_a_machine_that_is_cut_off_costs_no_answer_and_is_asked_again_when_it_is_back(world: World) -> None:
     apart = world.cluster.apart
     if apart is None:
@@ -52,7 +48,7 @@ def test_a_machine_that_is_cut_off_costs_no_answer_and_is_asked_again_when_it_is
         client = Client([world.door.address], connections=4)
         answers = await asked(client, "cut", 150, {30: apart.cut, 140: apart.mend})
         assert {told.code for told in answers} == {"OK"}
-        assert whole(answers)
+        assert whole(answers, WORDS)
 
         async def written() -> int:
             return next(state["written"] for state in await world.states() if state["pid"] == far)
@@ -84,7 +80,7 @@ def test_a_node_that_is_killed_among_500_calls_costs_at_most_five_and_those_can_
         assert len(failed) <= 5
         assert {told.code for told in failed} <= RETRYABLE
         assert all(told.retry_ms for told in failed)
-        assert whole(answers)
+        assert whole(answers, WORDS)
         await client.close()
 
     timeline(story)
@@ -108,7 +104,7 @@ def test_while_the_head_is_lost_answers_go_on_and_the_front_door_says_so_and_can
         answers = await asked(client, "lost", 60, {})
         assert {told.code for told in await asyncio.gather(*long)} == {"OK"}
         assert whole([told.result() for told in long], 150)
-        assert whole(answers)
+        assert whole(answers, WORDS)
         assert "OK" in {told.code for told in answers} <= RETRYABLE | {"OK"}
         log = world.folder / "apart.log"
         assert await until(lambda: "the head does not answer" in log.read_text(), 30.0)

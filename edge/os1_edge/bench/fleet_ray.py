@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
 from os1_edge.bench.stage import Unavailable
-from os1_edge.bench.stages.offload import Served
+from os1_edge.bench.stages.offload import Served, started
 
 END_S = 60.0
 """For the cluster's processes to be ended one by one."""
@@ -27,21 +26,6 @@ def front_door(first_s: float, token_s: float, slots: int) -> Iterator[Served]:
         raise Unavailable("Ray is not installed; run: pip install 'os1[cloud,ray]'")
     spec = json.dumps({"first_s": first_s, "token_s": token_s, "slots": slots})
     command = [sys.executable, "-m", "os1_cloud.ray.bench.child", spec]
-    pipe = subprocess.PIPE
-    # In a session of its own: a terminal's Ctrl-C is for the bench, which then ends what it started.
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, start_new_session=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        try:
-            if not (line := process.stdout.readline()):
-                raise Unavailable("the cluster did not start; run: python -m os1_cloud.ray.bench throughput")
-            told = json.loads(line)
-            yield Served(told["address"], "", told["pid"])
-        finally:
-            process.stdin.close()  # it ends when its input does
-            try:
-                process.wait(END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    otherwise = "the cluster did not start; run: python -m os1_cloud.ray.bench throughput"
+    with started(command, otherwise, END_S) as (told, _):
+        yield Served(told["address"], "", told["pid"])

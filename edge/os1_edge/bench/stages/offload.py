@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from importlib.util import find_spec
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from os1_edge.bench.route import measure as decisions
 from os1_edge.bench.stage import Reading, Setting, Stage, Unavailable, Work
@@ -53,6 +53,25 @@ def server(
     spec = {"first_s": first_s, "token_s": token_s, "slots": slots, "queue": 64}
     known = {hashlib.sha256(token.encode()).hexdigest(): f"w{n}" for n, token in enumerate(tokens)}
     command = [sys.executable, "-m", "os1_cloud.bench.child", json.dumps({**spec, "tokens": known})]
+    with started(command, "the server did not start; run: python -m os1_cloud.bench overhead", 10.0) as (
+        told,
+        pid,
+    ):
+        yield Served(f"127.0.0.1:{told['port']}", f"127.0.0.1:{told['echo']}", pid)
+
+
+@contextmanager
+def started(command: Sequence[str], otherwise: str, end_s: float) -> Iterator[tuple[dict[str, Any], int]]:
+    """A process that serves until its input ends: the line of JSON that it says first, and its id.
+
+    Args:
+        command: to start it.
+        otherwise: what is said if it ends without that line.
+        end_s: it has this long to end by itself.
+
+    Raises:
+        Unavailable: it did not start.
+    """
     pipe = subprocess.PIPE
     # In a session of its own: a terminal's Ctrl-C is for the bench, which then ends what it started.
     with subprocess.Popen(
@@ -61,15 +80,13 @@ def server(
         assert process.stdout is not None
         assert process.stdin is not None
         try:
-            line = process.stdout.readline()
-            if not line:
-                raise Unavailable("the server did not start; run: python -m os1_cloud.bench overhead")
-            ports = json.loads(line)
-            yield Served(f"127.0.0.1:{ports['port']}", f"127.0.0.1:{ports['echo']}", process.pid)
+            if not (line := process.stdout.readline()):
+                raise Unavailable(otherwise)
+            yield json.loads(line), process.pid
         finally:
             process.stdin.close()  # it ends when its input does
             try:
-                process.wait(10)
+                process.wait(end_s)
             except subprocess.TimeoutExpired:
                 process.kill()
 
